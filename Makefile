@@ -1,0 +1,43 @@
+# The only list of commands. Each target sets up what it needs; a second call re-uses it.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check test-slow lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Create .venv with the pinned packages; leaves .venv/bin/coco
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Expected Python 3.11 or newer; got $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+run: setup ## Run the diet example through Study and print what was learned
+	$(BIN)/coco demo
+
+check: setup ## Format check, lint, types, layers contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check ## Everything a change has to pass
+	$(BIN)/pytest
+
+test-slow: setup ## The long statistical tests, with their figures printed
+	$(BIN)/pytest -m slow -s
+
+lock: setup ## Resolve the pinned versions and hashes anew
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml requirements/tools.in --extra test --extra quality --universal \
+	  --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate --no-header --upgrade \
+	  --quiet --output-file requirements/dev.txt
+
+clean: ## Remove the environment and all caches
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,22 @@
+"""CoCo-Bandits: learn the population that users come from, and serve each user accordingly."""
+
+from cocobandits.runtime import configure_jax
+
+configure_jax()
+
+from cocobandits.errors import CocoError  # noqa: E402
+from cocobandits.inference.smc import SmcConfig  # noqa: E402
+from cocobandits.policies.registry import CocoSettings, policy_names  # noqa: E402
+from cocobandits.study import Decision, Explanation, Population, Study  # noqa: E402
+
+__version__ = "0.1.0"
+__all__ = [
+    "CocoError",
+    "CocoSettings",
+    "Decision",
+    "Explanation",
+    "Population",
+    "SmcConfig",
+    "Study",
+    "policy_names",
+]

@@ -1,0 +1,1 @@
+"""Simulated populations: the only code that knows the truth."""

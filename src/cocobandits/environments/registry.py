@@ -1,0 +1,26 @@
+"""Environments by name."""
+
+from cocobandits.environments.base import Environment
+from cocobandits.environments.diet import DietEnvironment
+from cocobandits.environments.mixture import MixtureEnvironment
+from cocobandits.errors import UnknownNameError
+
+_ENVIRONMENTS: dict[str, Environment] = {
+    environment.name: environment for environment in (DietEnvironment(), MixtureEnvironment())
+}
+
+
+def build_environment(name: str) -> Environment:
+    """Find an environment by name.
+
+    Raises:
+        UnknownNameError: nobody registered that name.
+    """
+    if name not in _ENVIRONMENTS:
+        raise UnknownNameError("environment", name, environment_names(), "Choose one of these.")
+    return _ENVIRONMENTS[name]
+
+
+def environment_names() -> tuple[str, ...]:
+    """List all names that `build_environment` takes."""
+    return tuple(_ENVIRONMENTS)

@@ -1,0 +1,67 @@
+"""Every error that users of the package can meet.
+
+CocoError
+├── ConfigurationError (ValueError)   a study, model or policy that cannot be built
+│   └── GridTooLargeError             a tensor grid that does not fit in memory
+├── InputError (ValueError)           a context, reward or argument that is refused
+│   └── ConflictError                 contradicts what was recorded before
+├── UnknownNameError (KeyError)       a user, arm, decision, policy or feature nobody declared
+├── UnsupportedError (TypeError)      the policy cannot answer this question
+├── StorageError (ValueError)         a file that is damaged or not a saved study
+└── NumericalError (ArithmeticError)  the particles lost all their weight or became NaN
+
+Each message says what was expected, what was given, and what to do.
+"""
+
+from collections.abc import Iterable
+
+
+class CocoError(Exception):
+    """The root of all errors of this package."""
+
+
+class ConfigurationError(CocoError, ValueError):
+    """A study, model or policy cannot be built as described."""
+
+
+class GridTooLargeError(ConfigurationError):
+    """A tensor grid does not fit in memory."""
+
+
+class InputError(CocoError, ValueError):
+    """A value is refused; nothing was changed."""
+
+
+class ConflictError(InputError):
+    """A value contradicts what was recorded before; nothing was changed."""
+
+
+class UnknownNameError(CocoError, KeyError):
+    """A name was never declared."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str], remedy: str) -> None:
+        shown = _shorten([str(item) for item in known])
+        super().__init__(f"Expected a known {kind}; got {kind}={name!r}. Known: {shown}. {remedy}")
+
+    def __str__(self) -> str:
+        # KeyError shows the repr of its argument, which would put the message in quotes.
+        return str(self.args[0])
+
+
+class UnsupportedError(CocoError, TypeError):
+    """The policy in use cannot answer this question."""
+
+
+class StorageError(CocoError, ValueError):
+    """A file is damaged or is not a saved study."""
+
+
+class NumericalError(CocoError, ArithmeticError):
+    """The particle approximation broke down; the update was not applied."""
+
+
+def _shorten(names: list[str], most: int = 8) -> str:
+    if not names:
+        return "none yet"
+    listed = ", ".join(names[:most])
+    return f"{listed}, ... ({len(names)} in all)" if len(names) > most else listed

@@ -1,0 +1,1 @@
+"""Sequential Monte Carlo over whitened parameters; knows nothing of bandits."""

@@ -1,0 +1,40 @@
+"""Log-weight arithmetic of the particle posterior (paper, App. "SMC": importance weighting).
+
+Owns normalisation, effective sample size and entropy. Knows nothing about models or bandits.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax.scipy.special import entr, logsumexp
+from jaxtyping import Array, Float
+
+from cocobandits.types import LogWeights, Scalar
+
+
+def uniform(num_particles: int) -> LogWeights:
+    """Make equal, normalised log-weights."""
+    return jnp.full(num_particles, -math.log(num_particles), dtype=float)
+
+
+def normalise(log_weights: LogWeights) -> LogWeights:
+    """Shift log-weights so that the weights sum to one."""
+    return log_weights - logsumexp(log_weights)
+
+
+def effective_sample_size(log_weights: LogWeights) -> Scalar:
+    """Compute (Σw)² / Σw², a number between 1 and the number of particles."""
+    return jnp.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights))
+
+
+def entropy(log_weights: LogWeights) -> Scalar:
+    """Compute the Shannon entropy, in nats, of the normalised weights."""
+    # entr(0) = 0, so particles of weight zero do not produce 0 * -inf.
+    return jnp.sum(entr(jnp.exp(normalise(log_weights))))
+
+
+def average(
+    log_weights: LogWeights, values: Float[Array, "particle *shape"]
+) -> Float[Array, "*shape"]:
+    """Compute the weighted mean over particles."""
+    return jnp.tensordot(jnp.exp(normalise(log_weights)), values, axes=1)

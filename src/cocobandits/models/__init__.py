@@ -1,0 +1,1 @@
+"""Population models: pure mathematics of one population, without randomness or state."""

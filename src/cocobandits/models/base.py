@@ -1,0 +1,139 @@
+"""The seam: what a population model and a belief must answer, and a user's sufficient statistics.
+
+A population model turns a particle (whitened parameters, prior N(0, I) always) and a user into a
+belief about that user's arm means. Inference and policies use nothing but what stands here.
+Everything is written for one particle; callers batch with `jax.vmap`.
+"""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from cocobandits.types import (
+    ArmValues,
+    ArmVector,
+    Context,
+    Parameters,
+    RngKey,
+    Scalar,
+    Values,
+)
+
+
+class Statistics(NamedTuple):
+    """A user's rewards, summed per arm; enough for every likelihood with known Gaussian noise.
+
+    A late, re-ordered, corrected or withdrawn reward is a change of these three vectors, so the
+    cost of a user never depends on how long the history is.
+    """
+
+    count: ArmVector  # type: ignore[assignment]  # tuple.count is of no use here
+    total: ArmVector
+    total_square: ArmVector
+
+    @classmethod
+    def empty(cls, num_arms: int) -> "Statistics":
+        """Make the statistics of a user without rewards."""
+        zeros = jnp.zeros(num_arms)
+        return cls(zeros, zeros, zeros)
+
+    def add(self, arm: int, reward: float) -> "Statistics":
+        """Add one reward of one arm."""
+        return self._shift(arm, 1.0, reward)
+
+    def remove(self, arm: int, reward: float) -> "Statistics":
+        """Take one reward of one arm away again."""
+        removed = self._shift(arm, -1.0, reward)
+        # Without this, rounding would leave a trace of a reward that is gone.
+        is_left = removed.count > 0
+        return Statistics(*(jnp.where(is_left, field, 0.0) for field in removed))
+
+    def extend(self, reward: Scalar) -> "Statistics":
+        """Add the same reward to every arm, for predictions of each arm's next reward."""
+        return Statistics(self.count + 1, self.total + reward, self.total_square + reward**2)
+
+    def _shift(self, arm: int, sign: float, reward: float) -> "Statistics":
+        return Statistics(
+            self.count.at[arm].add(sign),
+            self.total.at[arm].add(sign * reward),
+            self.total_square.at[arm].add(sign * reward**2),
+        )
+
+
+class Belief(ABC):
+    """What one particle believes about one user's arm means, given that user's rewards."""
+
+    @abstractmethod
+    def mean(self) -> ArmVector:
+        """Compute E[μ_a]."""
+
+    @abstractmethod
+    def variance(self) -> ArmVector:
+        """Compute Var(μ_a)."""
+
+    @abstractmethod
+    def best_probability(self) -> ArmVector:
+        """Compute P(arm a has the largest mean); sums to one."""
+
+    @abstractmethod
+    def expected_best(self) -> Scalar:
+        """Compute E[max_a μ_a]."""
+
+    @abstractmethod
+    def cumulative(self, values: Values) -> ArmValues:
+        """Compute P(μ_a ≤ value) for every arm."""
+
+    @abstractmethod
+    def predictive(self, rewards: Values) -> ArmValues:
+        """Compute the density of the next reward of every arm."""
+
+    @abstractmethod
+    def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
+        """Compute the probability of each square bin of (μ_first, μ_second)."""
+
+    @abstractmethod
+    def sample(self, rng_key: RngKey, num_draws: int) -> Float[Array, "draw arm"]:
+        """Draw arm-mean vectors."""
+
+
+class PopulationModel(ABC):
+    """A family of populations, indexed by whitened parameters; immutable and hashable."""
+
+    @property
+    @abstractmethod
+    def num_parameters(self) -> int:
+        """Length of a particle."""
+
+    @property
+    @abstractmethod
+    def num_arms(self) -> int:
+        """Number of arms K."""
+
+    @property
+    @abstractmethod
+    def mean_range(self) -> tuple[float, float]:
+        """Where arm means can lie."""
+
+    @property
+    @abstractmethod
+    def reward_noise(self) -> float:
+        """Standard deviation σ of a reward around its arm mean."""
+
+    @abstractmethod
+    def log_evidence(
+        self, parameters: Parameters, context: Context, statistics: Statistics
+    ) -> Scalar:
+        """Compute log p(history | particle, context)."""
+
+    def log_evidence_and_gradient(
+        self, parameters: Parameters, context: Context, statistics: Statistics
+    ) -> tuple[Scalar, Parameters]:
+        """Compute the log-evidence and its gradient; override where a closed form exists."""
+        return jax.value_and_grad(self.log_evidence)(parameters, context, statistics)
+
+    @abstractmethod
+    def posterior(self, parameters: Parameters, context: Context, statistics: Statistics) -> Belief:
+        """Condition the particle's population on one user's context and rewards."""

@@ -1,0 +1,153 @@
+"""No population at all: every arm mean uniform on the range, independent of every other.
+
+What is believed of a user then rests on that user's rewards alone (independent Thompson sampling,
+paper, "Experiments": Ind-TS). Exact for any number of arms.
+"""
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from cocobandits.models.base import Belief, PopulationModel, Statistics
+from cocobandits.models.truncated_normal import (
+    Quadrature,
+    interval_log_likelihood,
+    mean_deviation,
+    quadrature,
+    sample_mean,
+    truncated,
+)
+from cocobandits.types import ArmValues, ArmVector, Context, Parameters, RngKey, Scalar, Values
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class FlatBelief(Belief):
+    """Independent truncated normals, one per arm."""
+
+    statistics: Statistics
+    low: float = field(metadata={"static": True})
+    high: float = field(metadata={"static": True})
+    reward_noise: float = field(metadata={"static": True})
+
+    def mean(self) -> ArmVector:
+        """Compute E[μ_a]."""
+        rule, density, _ = self._rule()
+        return density @ (rule.weights * rule.points)
+
+    def variance(self) -> ArmVector:
+        """Compute Var(μ_a)."""
+        rule, density, _ = self._rule()
+        centred = rule.points[None, :] - self.mean()[:, None]
+        return (density * centred**2) @ rule.weights
+
+    def best_probability(self) -> ArmVector:
+        """Compute ∫ p_a(t) ∏_{b≠a} P(μ_b ≤ t) dt."""
+        rule, density, below = self._rule()
+        wins = (density * _product_of_others(below)) @ rule.weights
+        return wins / jnp.sum(wins)
+
+    def expected_best(self) -> Scalar:
+        """Compute E[max_a μ_a]."""
+        rule, density, below = self._rule()
+        return jnp.sum((density * _product_of_others(below)) @ (rule.weights * rule.points))
+
+    def cumulative(self, values: Values) -> ArmValues:
+        """Compute P(μ_a ≤ value)."""
+        inside = jnp.clip(values, self.low, self.high)
+        return self._truncated(inside)[1]
+
+    def predictive(self, rewards: Values) -> ArmValues:
+        """Compute the density of the next reward: the ratio of two evidences."""
+
+        def next_evidence(reward: Scalar) -> ArmVector:
+            following = self.statistics.extend(reward)
+            return interval_log_likelihood(following, self.reward_noise, self._edges())[:, 0]
+
+        now = interval_log_likelihood(self.statistics, self.reward_noise, self._edges())[:, 0]
+        return jnp.exp(jax.vmap(next_evidence, out_axes=1)(rewards) - now[:, None])
+
+    def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
+        """Multiply the bin probabilities of two arms."""
+        shares = jnp.diff(self.cumulative(edges), axis=1)
+        return jnp.outer(shares[first], shares[second])
+
+    def sample(self, rng_key: RngKey, num_draws: int) -> Float[Array, "draw arm"]:
+        """Draw each arm from its truncated normal."""
+        key_tilted, key_flat = jax.random.split(rng_key)
+        mean = sample_mean(self.statistics)
+        deviation = mean_deviation(self.statistics, self.reward_noise)
+        shape = (num_draws, len(mean))
+        standard = jax.random.truncated_normal(
+            key_tilted, (self.low - mean) / deviation, (self.high - mean) / deviation, shape
+        )
+        flat = jax.random.uniform(key_flat, shape, minval=self.low, maxval=self.high)
+        tilted = mean[None, :] + deviation[None, :] * standard
+        return jnp.where(self.statistics.count[None, :] > 0, tilted, flat)
+
+    def _edges(self) -> Values:
+        return jnp.asarray([self.low, self.high])
+
+    def _rule(self) -> tuple[Quadrature, ArmValues, ArmValues]:
+        rule = quadrature(self.statistics, self.reward_noise, self._edges())
+        return rule, *self._truncated(rule.points)
+
+    def _truncated(self, points: Values) -> tuple[ArmValues, ArmValues]:
+        lower, upper = jnp.full_like(points, self.low), jnp.full_like(points, self.high)
+        return truncated(self.statistics, self.reward_noise, lower, upper, points)
+
+
+@dataclass(frozen=True)
+class FlatModel(PopulationModel):
+    """The population of which nothing is known and nothing is learned: no parameters."""
+
+    arms: int
+    low: float
+    high: float
+    noise: float
+
+    @property
+    def num_parameters(self) -> int:
+        """None."""
+        return 0
+
+    @property
+    def num_arms(self) -> int:
+        """Number of arms K."""
+        return self.arms
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The range of the uniform prior."""
+        return self.low, self.high
+
+    @property
+    def reward_noise(self) -> float:
+        """Standard deviation σ of a reward."""
+        return self.noise
+
+    def log_evidence(
+        self, parameters: Parameters, context: Context, statistics: Statistics
+    ) -> Scalar:
+        """Compute log p(history), the same for every context."""
+        del parameters, context
+        edges = jnp.asarray([self.low, self.high])
+        return jnp.sum(interval_log_likelihood(statistics, self.noise, edges))
+
+    def posterior(
+        self, parameters: Parameters, context: Context, statistics: Statistics
+    ) -> FlatBelief:
+        """Tilt the uniform prior by the user's rewards."""
+        del parameters, context
+        return FlatBelief(statistics, self.low, self.high, self.noise)
+
+
+def _product_of_others(below: ArmValues) -> ArmValues:
+    """Multiply the distribution functions of all arms but one, for each arm."""
+    # Products from both sides, since dividing the full product by one factor may be 0/0.
+    ones = jnp.ones((1, below.shape[1]))
+    before = jnp.cumprod(jnp.concatenate([ones, below[:-1]]), axis=0)
+    after = jnp.cumprod(jnp.concatenate([ones, below[:0:-1]]), axis=0)[::-1]
+    return before * after

@@ -1,0 +1,92 @@
+"""Karhunen-Loève basis from one-dimensional eigenpairs (paper, App. "KL expansion").
+
+The product kernel on a tensor grid is a Kronecker product, so its eigenpairs are products of the
+eigenpairs of one small matrix per axis; no matrix over all nodes is ever formed. Owns the choice of
+the leading modes and their extension to contexts between nodes.
+"""
+
+import heapq
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from cocobandits.models.log_density.grid import ContextAxis
+from cocobandits.models.log_density.kernel import KernelName, correlation
+from cocobandits.types import Scalar
+
+# Below this fraction of the largest eigenvalue an eigenvector is rounding error, and dividing by
+# the eigenvalue (as the extension between nodes does) would magnify it.
+_SMALLEST_EIGENVALUE = 1e-10
+
+
+class AxisBasis(NamedTuple):
+    """Eigenpairs of the correlation matrix of one axis, largest eigenvalue first."""
+
+    axis: ContextAxis
+    kernel: KernelName
+    lengthscale: float
+    eigenvalues: Float[Array, " axis_mode"]
+    eigenvectors: Float[Array, "node axis_mode"]
+
+    def at(self, value: Scalar) -> Float[Array, " axis_mode"]:
+        """Extend the eigenvectors to any point: φ_q(x) = Σ_n k(x, x_n) v_nq / λ_q (Nyström)."""
+        distance = self.axis.squared_distance(value[None], self.axis.nodes)
+        covariance = correlation(self.kernel, distance, self.lengthscale)[0]
+        return covariance @ (self.eigenvectors / self.eigenvalues[None, :])
+
+    def keep(self, num_modes: int) -> "AxisBasis":
+        """Drop all but the leading modes."""
+        return self._replace(
+            eigenvalues=self.eigenvalues[:num_modes], eigenvectors=self.eigenvectors[:, :num_modes]
+        )
+
+
+def decompose(axis: ContextAxis, kernel: KernelName, lengthscale: float) -> AxisBasis:
+    """Compute the eigenpairs of the correlation matrix over the nodes of one axis."""
+    distance = axis.squared_distance(axis.nodes, axis.nodes)
+    gram = np.asarray(correlation(kernel, distance, lengthscale))
+    values, vectors = np.linalg.eigh(gram)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    # The sign of an eigenvector is arbitrary; fix it so that machines agree.
+    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
+    vectors = vectors * np.where(largest < 0, -1.0, 1.0)
+    is_sound = values > _SMALLEST_EIGENVALUE * values[0]
+    return AxisBasis(
+        axis, kernel, lengthscale, jnp.asarray(values[is_sound]), jnp.asarray(vectors[:, is_sound])
+    )
+
+
+class ModeTable(NamedTuple):
+    """The leading products of one-dimensional modes: which one on each axis, and the eigenvalue."""
+
+    indices: np.ndarray[tuple[int, int], np.dtype[np.int64]]  # mode × axis
+    eigenvalues: np.ndarray[tuple[int], np.dtype[np.float64]]  # mode
+
+
+def leading_modes(eigenvalues: Sequence[Float[Array, " axis_mode"]], num_modes: int) -> ModeTable:
+    """Find the largest products of one eigenvalue per axis by best-first search.
+
+    A product can only be the next largest after all products with one index lowered by one, so a
+    heap finds M of them without listing the whole grid of products.
+    """
+    ladders = [np.log(np.asarray(ladder)) for ladder in eigenvalues]
+
+    def entry(index: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        return -sum(float(ladder[i]) for ladder, i in zip(ladders, index, strict=True)), index
+
+    start = (0,) * len(ladders)
+    heap, seen = [entry(start)], {start}
+    found: list[tuple[tuple[int, ...], float]] = []
+    while heap and len(found) < num_modes:
+        negative_log, index = heapq.heappop(heap)
+        found.append((index, np.exp(-negative_log)))
+        for axis, ladder in enumerate(ladders):
+            successor = (*index[:axis], index[axis] + 1, *index[axis + 1 :])
+            if successor[axis] < len(ladder) and successor not in seen:
+                seen.add(successor)
+                heapq.heappush(heap, entry(successor))
+    indices = np.array([index for index, _ in found], dtype=np.int64)
+    return ModeTable(indices, np.array([value for _, value in found]))

@@ -1,0 +1,111 @@
+"""A particle's belief about one user, as probabilities of the cells of the arm grid.
+
+Exact under a density that is flat within each cell: arms that share a cell are told apart by the
+truncated normals in it, not by the order of their names (paper, App. "Thompson Sampling").
+"""
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from cocobandits.models.base import Belief, Statistics
+from cocobandits.models.log_density.grid import Axis
+from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
+from cocobandits.models.log_density.within_cell import CellTables, cumulative_in_cell
+from cocobandits.models.truncated_normal import mean_deviation, sample_mean
+from cocobandits.types import ArmCells, ArmValues, ArmVector, RngKey, Scalar, Values
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class GridBelief(Belief):
+    """Cell probabilities over all arms, with the tables that describe the inside of cells."""
+
+    probabilities: Float[Array, "*cells"]
+    statistics: Statistics
+    tables: CellTables
+    axis: Axis = field(metadata={"static": True})
+    reward_noise: float = field(metadata={"static": True})
+    kind: LikelihoodName = field(metadata={"static": True})
+
+    def mean(self) -> ArmVector:
+        """Compute E[μ_a]."""
+        return jnp.sum(self._marginals() * self.tables.mean, axis=1)
+
+    def variance(self) -> ArmVector:
+        """Compute Var(μ_a), cell by cell around the mean."""
+        marginals, mean = self._marginals(), self.mean()[:, None]
+        centred = self.tables.square - 2 * mean * self.tables.mean + mean**2
+        return jnp.maximum(jnp.sum(marginals * centred, axis=1), 0.0)
+
+    def best_probability(self) -> ArmVector:
+        """Compute P(arm a has the largest mean)."""
+        wins = self.tables.win.reshape(len(self.tables.win), -1) @ self.probabilities.ravel()
+        return wins / jnp.sum(wins)
+
+    def expected_best(self) -> Scalar:
+        """Compute E[max_a μ_a]."""
+        return jnp.vdot(self.tables.best, self.probabilities)
+
+    def cumulative(self, values: Values) -> ArmValues:
+        """Compute P(μ_a ≤ value)."""
+        inside, cells = cumulative_in_cell(
+            self.statistics, self.axis, self.reward_noise, self.kind, values
+        )
+        marginals = self._marginals()
+        lower = jnp.cumsum(marginals, axis=1) - marginals
+        return jnp.clip(lower[:, cells] + marginals[:, cells] * inside, 0.0, 1.0)
+
+    def predictive(self, rewards: Values) -> ArmValues:
+        """Compute Σ_cells P(cell) · p(rewards and the next one | cell) / p(rewards | cell)."""
+
+        def next_log_likelihood(reward: Scalar) -> ArmCells:
+            return self._log_likelihood(self.statistics.extend(reward))
+
+        following = jax.vmap(next_log_likelihood)(rewards)
+        ratio = jnp.exp(following - self._log_likelihood(self.statistics)[None, :, :])
+        return jnp.einsum("ac,rac->ar", self._marginals(), ratio)
+
+    def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
+        """Spread the joint cell probabilities of two arms over square bins."""
+        others = tuple(a for a in range(self.probabilities.ndim) if a not in (first, second))
+        joint = jnp.sum(self.probabilities, axis=others)
+        joint = joint if first < second else joint.T
+        inside, cells = cumulative_in_cell(
+            self.statistics, self.axis, self.reward_noise, self.kind, edges
+        )
+        # Row e: how much of each cell lies below edge e.
+        is_lower = (jnp.arange(self.axis.size)[None, :] < cells[:, None]).astype(float)
+        is_same = (jnp.arange(self.axis.size)[None, :] == cells[:, None]).astype(float)
+        share = jnp.diff(is_lower[None] + is_same[None] * inside[:, :, None], axis=1)
+        return share[first] @ joint @ share[second].T
+
+    def sample(self, rng_key: RngKey, num_draws: int) -> Float[Array, "draw arm"]:
+        """Draw a cell, then a truncated normal within it."""
+        key_cell, key_tilted, key_flat = jax.random.split(rng_key, 3)
+        flat = jax.random.choice(
+            key_cell, self.probabilities.size, (num_draws,), p=self.probabilities.ravel()
+        )
+        cells = jnp.stack(jnp.unravel_index(flat, self.probabilities.shape), axis=1)
+        if self.kind == "node":
+            return self.axis.nodes[cells]
+        mean = sample_mean(self.statistics)[None, :]
+        deviation = mean_deviation(self.statistics, self.reward_noise)[None, :]
+        lower, upper = self.axis.edges[cells], self.axis.edges[cells + 1]
+        standard = jax.random.truncated_normal(
+            key_tilted, (lower - mean) / deviation, (upper - mean) / deviation
+        )
+        flat_draw = lower + self.axis.spacing * jax.random.uniform(key_flat, lower.shape)
+        tilted = jnp.clip(mean + deviation * standard, lower, upper)
+        return jnp.where(self.statistics.count[None, :] > 0, tilted, flat_draw)
+
+    def _marginals(self) -> ArmCells:
+        arms = range(self.probabilities.ndim)
+        return jnp.stack(
+            [jnp.sum(self.probabilities, axis=tuple(b for b in arms if b != a)) for a in arms]
+        )
+
+    def _log_likelihood(self, statistics: Statistics) -> ArmCells:
+        return arm_log_likelihood(statistics, self.axis, self.reward_noise, self.kind)

@@ -1,0 +1,1 @@
+"""From the particles' beliefs about a user to probabilities over arms."""

@@ -1,0 +1,134 @@
+"""The contract that every policy meets, and what a policy may be asked to explain.
+
+A policy is a learner with a pure interface: a state goes in, a state comes out. It is told who
+enrolled (`enrol`) and whose statistics changed (`update`), and gives the exact probability of each
+arm for a user (`probabilities`). Drawing the arm is the caller's.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from cocobandits.inference.smc import SmcInfo
+from cocobandits.models.base import Belief, Statistics
+from cocobandits.models.histories import UserTable
+from cocobandits.types import ArmVector, Context, LogWeights, RngKey
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What every policy is told about a study, in standardised units.
+
+    Attributes:
+        num_arms: K.
+        features: for each context feature its number of categories, or None if it is continuous.
+            Continuous values arrive scaled to [-1, 1], categories as numbers from zero.
+        reward_range: where arm means lie.
+        reward_noise: standard deviation of a reward around its arm mean.
+    """
+
+    num_arms: int
+    features: tuple[int | None, ...]
+    reward_range: tuple[float, float]
+    reward_noise: float
+
+
+class Readings(NamedTuple, Generic[T]):
+    """Something read off the belief of every particle, with the particles' weights.
+
+    `values` has a leading particle axis; a policy with one fixed belief has one particle.
+    """
+
+    log_weights: LogWeights
+    values: T
+
+
+class Policy(ABC, Generic[S]):
+    """One way of choosing arms. `S` is its state, a tree of arrays."""
+
+    @abstractmethod
+    def init(self, rng_key: RngKey) -> S:
+        """Make the state before anyone has enrolled."""
+
+    @property
+    @abstractmethod
+    def mean_range(self) -> tuple[float, float]:
+        """Where the policy holds arm means possible."""
+
+    @abstractmethod
+    def users(self, state: S) -> UserTable:
+        """Read the users, in the order of their enrolment."""
+
+    @abstractmethod
+    def enrol(self, state: S, context: Context) -> S:
+        """Add a user without rewards; users are numbered from zero."""
+
+    @abstractmethod
+    def update(
+        self, rng_key: RngKey, state: S, user: int, statistics: Statistics
+    ) -> tuple[S, SmcInfo | None]:
+        """Replace a user's statistics and learn from it.
+
+        Raises:
+            NumericalError: the change cannot be explained; the state given stays valid.
+        """
+
+    @abstractmethod
+    def probabilities(self, state: S, user: int) -> ArmVector:
+        """Compute the exact probability of each arm for a user."""
+
+    def read(
+        self,
+        state: S,
+        context: Context,
+        statistics: Statistics,
+        read_fn: Callable[[Belief], T],
+    ) -> Readings[T] | None:
+        """Read something off every particle's belief; None for a policy without beliefs.
+
+        `read_fn` must be hashable and the same object from call to call, or it is compiled anew.
+        """
+        del state, context, statistics, read_fn
+        return None
+
+
+class PlainState(NamedTuple):
+    """The state of a policy that learns nothing across users."""
+
+    users: UserTable
+
+
+class PlainPolicy(Policy[PlainState]):
+    """A policy whose only memory is the table of users."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The declared range."""
+        return self.problem.reward_range
+
+    def init(self, rng_key: RngKey) -> PlainState:
+        """Make an empty table."""
+        del rng_key
+        return PlainState(UserTable.empty(len(self.problem.features), self.problem.num_arms))
+
+    def users(self, state: PlainState) -> UserTable:
+        """Read the users."""
+        return state.users
+
+    def enrol(self, state: PlainState, context: Context) -> PlainState:
+        """Add a row."""
+        return PlainState(state.users.append(context))
+
+    def update(
+        self, rng_key: RngKey, state: PlainState, user: int, statistics: Statistics
+    ) -> tuple[PlainState, None]:
+        """Replace a row."""
+        del rng_key
+        return PlainState(state.users.replace(user, statistics)), None

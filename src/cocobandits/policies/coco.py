@@ -1,0 +1,109 @@
+"""The CoCo policy: a population model, particles over it, and an acquisition (paper, Alg. 1).
+
+Owns how the three meet: a change of a user's statistics is one step of sequential Monte Carlo, and
+arm probabilities come from every particle's belief about that user.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from cocobandits.inference import smc
+from cocobandits.models.base import Belief, PopulationModel, Statistics
+from cocobandits.models.histories import Change, HistoryPath, UserTable
+from cocobandits.policies.acquisitions.base import Acquisition
+from cocobandits.policies.base import Policy, Problem, Readings, T
+from cocobandits.types import ArmVector, Context, Particles, RngKey
+
+
+class CocoState(NamedTuple):
+    """All users, and the particles that explain them."""
+
+    users: UserTable
+    posterior: smc.SmcState
+
+
+class CocoPolicy(Policy[CocoState]):
+    """Learn the population from all users, and choose for each."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        model: PopulationModel,
+        acquisition: Acquisition[Any],
+        inference: smc.SmcConfig,
+    ) -> None:
+        self.problem = problem
+        self.model = model
+        self.acquisition = acquisition
+        self.inference = inference
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The range of the population model."""
+        return self.model.mean_range
+
+    def init(self, rng_key: RngKey) -> CocoState:
+        """Draw particles from the prior."""
+        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
+        return CocoState(users, smc.init(rng_key, self.model.num_parameters, self.inference))
+
+    def users(self, state: CocoState) -> UserTable:
+        """Read the users."""
+        return state.users
+
+    def enrol(self, state: CocoState, context: Context) -> CocoState:
+        """Add a row; a context alone says nothing about the population of arm means."""
+        return state._replace(users=state.users.append(context))
+
+    def update(
+        self, rng_key: RngKey, state: CocoState, user: int, statistics: Statistics
+    ) -> tuple[CocoState, smc.SmcInfo]:
+        """Bring the particles to the posterior that the new statistics imply.
+
+        Raises:
+            NumericalError: no particle can explain the change.
+        """
+        change = Change(state.users, jnp.asarray(user), statistics)
+        path = HistoryPath(self.model)
+        posterior, info = smc.step(rng_key, state.posterior, path, change, self.inference)
+        return CocoState(state.users.replace(user, statistics), posterior), info
+
+    def probabilities(self, state: CocoState, user: int) -> ArmVector:
+        """Compute the exact marginal probability of each arm."""
+        context, statistics = state.users.of(user)
+        readings = self.read(state, context, statistics, self.acquisition.read)
+        return _combine(self.acquisition, readings.log_weights, readings.values)
+
+    def read(
+        self,
+        state: CocoState,
+        context: Context,
+        statistics: Statistics,
+        read_fn: Callable[[Belief], T],
+    ) -> Readings[T]:
+        """Read something off every particle's belief about a user."""
+        values = _read(self.model, read_fn, state.posterior.particles, context, statistics)
+        return Readings(state.posterior.log_weights, values)
+
+
+@partial(jax.jit, static_argnames=("model", "read_fn"))
+def _read(
+    model: PopulationModel,
+    read_fn: Callable[[Belief], T],
+    particles: Particles,
+    context: Context,
+    statistics: Statistics,
+) -> T:
+    def read_one(parameters: jax.Array) -> T:
+        return read_fn(model.posterior(parameters, context, statistics))
+
+    return jax.vmap(read_one)(particles)
+
+
+@partial(jax.jit, static_argnames="acquisition")
+def _combine(acquisition: Acquisition[Any], log_weights: jax.Array, readings: Any) -> ArmVector:
+    return acquisition.combine(log_weights, readings)

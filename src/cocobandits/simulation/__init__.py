@@ -1,0 +1,1 @@
+"""Studies on simulated populations, one flat record per interaction."""

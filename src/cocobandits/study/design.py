@@ -1,0 +1,219 @@
+"""The design of a study: arms, context, rewards, policy. Validated once, then frozen.
+
+Owns the translation between the user's units and the standardised ones that policies work in:
+rewards on [-2, 2], continuous features on [-1, 1], categories as numbers from zero.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
+from cocobandits.policies.base import Problem
+from cocobandits.policies.registry import CocoSettings, policy_names
+
+ContextDeclaration = Mapping[str, tuple[float, float] | Sequence[str]]
+ContextValues = Mapping[str, float | str]
+FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+STANDARD_RANGE = (-2.0, 2.0)
+# A reward further outside the range than this many noise deviations is taken for a typing error.
+MOST_DEVIATIONS = 10.0
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One context feature: a continuous range or a list of categories."""
+
+    name: str
+    range: tuple[float, float] | None = None
+    categories: tuple[str, ...] = ()
+
+    @classmethod
+    def declare(cls, name: str, declared: tuple[float, float] | Sequence[str]) -> "Feature":
+        """Read a declaration: a tuple (low, high) is a range, a list of names are categories.
+
+        Raises:
+            ConfigurationError: it is neither.
+        """
+        if isinstance(declared, tuple) and len(declared) == 2 and all(map(is_number, declared)):
+            low, high = float(declared[0]), float(declared[1])
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ConfigurationError(
+                    f"Expected a finite range with low < high; got {name}={declared!r}. "
+                    "Give the smallest value first."
+                )
+            return cls(name, range=(low, high))
+        is_listing = isinstance(declared, list | tuple)
+        if is_listing and len(declared) >= 2 and all(isinstance(item, str) for item in declared):
+            names = tuple(str(item) for item in declared)
+            if len(set(names)) < len(names):
+                raise ConfigurationError(
+                    f"Expected different categories; got {name}={declared!r}. Remove the repeated."
+                )
+            return cls(name, categories=names)
+        raise ConfigurationError(
+            f"Expected a range (low, high) or a list of at least two category names; got "
+            f"{name}={declared!r}. Write for example (18, 90) or ['low', 'high']."
+        )
+
+    @property
+    def num_categories(self) -> int | None:
+        """How many categories there are; None for a continuous feature."""
+        return len(self.categories) or None
+
+    def encode(self, value: object) -> float:
+        """Translate a value to standardised units.
+
+        Raises:
+            InputError: the value has the wrong type or lies outside the declaration.
+        """
+        if self.range is None:
+            if not isinstance(value, str) or value not in self.categories:
+                raise InputError(
+                    f"Expected one of the categories {list(self.categories)}; got "
+                    f"{self.name}={value!r}. Use a declared category."
+                )
+            return float(self.categories.index(value))
+        if not is_number(value):
+            raise InputError(
+                f"Expected a number; got {self.name}={value!r}. Give a value from "
+                f"{self.range[0]:g} to {self.range[1]:g}."
+            )
+        low, high = self.range
+        number = float(value)  # type: ignore[arg-type]
+        if not low <= number <= high:
+            raise InputError(
+                f"Expected a value from {low:g} to {high:g}; got {self.name}={value!r}. "
+                "Check the value, or declare a wider range in a new study."
+            )
+        return 2.0 * (number - low) / (high - low) - 1.0
+
+
+@dataclass(frozen=True)
+class StudyDesign:
+    """Everything that is fixed when a study starts."""
+
+    arms: tuple[str, ...]
+    features: tuple[Feature, ...]
+    reward_range: tuple[float, float]
+    reward_noise: float
+    policy: str
+    seed: int
+    settings: CocoSettings = field(default_factory=CocoSettings)
+
+    def __post_init__(self) -> None:
+        _check_names("arm", self.arms)
+        _check_names("feature", tuple(feature.name for feature in self.features))
+        if len(self.arms) < 2:
+            raise ConfigurationError(
+                f"Expected at least two arms; got arms={list(self.arms)}. Add one to choose from."
+            )
+        _check_range(self.reward_range)
+        if not is_number(self.reward_noise) or not 0 < self.reward_noise < math.inf:
+            raise ConfigurationError(
+                f"Expected a positive, finite noise; got reward_noise={self.reward_noise!r}. "
+                "Give the standard deviation of a reward around its arm mean."
+            )
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise ConfigurationError(
+                f"Expected a whole number from zero; got seed={self.seed!r}. Use for example 0."
+            )
+        if self.policy not in policy_names():
+            raise UnknownNameError("policy", self.policy, policy_names(), "Choose one of these.")
+
+    @property
+    def scale(self) -> float:
+        """Standardised units per unit of reward."""
+        low, high = self.reward_range
+        return (STANDARD_RANGE[1] - STANDARD_RANGE[0]) / (high - low)
+
+    def problem(self) -> Problem:
+        """Describe the study to a policy."""
+        return Problem(
+            len(self.arms),
+            tuple(feature.num_categories for feature in self.features),
+            STANDARD_RANGE,
+            self.reward_noise * self.scale,
+        )
+
+    def encode_context(self, values: ContextValues) -> FloatVector:
+        """Translate a context to standardised units.
+
+        Raises:
+            InputError: a feature is missing, or a value is refused.
+            UnknownNameError: a feature was never declared.
+        """
+        names = [feature.name for feature in self.features]
+        if not isinstance(values, Mapping):
+            raise InputError(
+                f"Expected a mapping from feature to value; got context={values!r}. "
+                f"Give the features {names}."
+            )
+        for name in values:
+            if name not in names:
+                raise UnknownNameError("feature", name, names, "Leave it out.")
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise InputError(
+                f"Expected a value for every feature; got none for {missing}. Give all of {names}."
+            )
+        return np.array([feature.encode(values[feature.name]) for feature in self.features])
+
+    def standardise(self, reward: object) -> float:
+        """Translate a reward to standardised units.
+
+        Raises:
+            InputError: it is not a finite number, or implausibly far outside the range.
+        """
+        if not is_number(reward) or not math.isfinite(float(reward)):  # type: ignore[arg-type]
+            raise InputError(
+                f"Expected a finite number; got reward={reward!r}. "
+                "Leave a decision without reward rather than filling one in."
+            )
+        value = float(reward)  # type: ignore[arg-type]
+        margin = MOST_DEVIATIONS * self.reward_noise
+        low, high = self.reward_range
+        if not low - margin <= value <= high + margin:
+            raise InputError(
+                f"Expected a reward from {low - margin:g} to {high + margin:g} (the range and "
+                f"{MOST_DEVIATIONS:g} noise deviations); got reward={reward!r}. "
+                "Check its unit, or declare a wider reward_range in a new study."
+            )
+        return (value - (low + high) / 2) * self.scale
+
+    def restore(self, standardised: FloatVector | float) -> FloatVector | float:
+        """Translate standardised arm means back to the user's units."""
+        low, high = self.reward_range
+        return standardised / self.scale + (low + high) / 2
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number and not a truth value or text."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _check_names(kind: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigurationError(
+                f"Expected a non-empty text as name; got {kind}={name!r}. Give every {kind} a name."
+            )
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise ConfigurationError(
+            f"Expected different names; got {kind}={repeated} more than once. Rename them."
+        )
+
+
+def _check_range(reward_range: object) -> None:
+    if isinstance(reward_range, tuple) and len(reward_range) == 2:
+        low, high = reward_range
+        if is_number(low) and is_number(high) and -math.inf < low < high < math.inf:
+            return
+    raise ConfigurationError(
+        f"Expected two finite numbers, the smaller first; got reward_range={reward_range!r}. "
+        "Give the range in which arm means can lie, for example (-2.0, 2.0)."
+    )

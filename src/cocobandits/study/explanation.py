@@ -1,0 +1,180 @@
+"""What a study says about its beliefs: per arm and user, and about the population.
+
+The variance of a user's next reward has three parts, by the law of total variance over particles
+(paper, "Sources of Uncertainty"): the noise of a reward, what is not known about this person, and
+what is not known about the population.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from cocobandits.inference.weights import average
+from cocobandits.models.base import Belief
+from cocobandits.policies.base import Readings
+from cocobandits.study.design import FloatVector, StudyDesign
+from cocobandits.types import ArmValues, ArmVector
+
+_INTERVAL = (0.05, 0.95)
+_NUM_VALUES = 801
+_NUM_BINS = 40
+
+
+class Uncertainty(NamedTuple):
+    """Variance of the next reward of an arm, by where it comes from, in squared reward units."""
+
+    noise: float
+    person: float
+    population: float
+
+    @property
+    def total(self) -> float:
+        """The sum of the three."""
+        return self.noise + self.person + self.population
+
+
+class ArmExplanation(NamedTuple):
+    """What is believed about one arm for one user; `interval` covers 90 % of the belief."""
+
+    mean: float
+    interval: tuple[float, float]
+    best_probability: float
+    uncertainty: Uncertainty
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is believed about every arm for one user. Prints as a table."""
+
+    user: str
+    arms: dict[str, ArmExplanation]
+
+    def __str__(self) -> str:
+        width = max(3, *(len(arm) for arm in self.arms))
+        head = f"{'arm':<{width}}  {'mean':>8}  {'90 % interval':>19}  {'P(best)':>7}"
+        lines = [f"{head}  {'noise':>8}  {'person':>8}  {'population':>10}  {'total':>8}"]
+        for arm, told in self.arms.items():
+            low, high = told.interval
+            noise, person, population = told.uncertainty
+            lines.append(
+                f"{arm:<{width}}  {told.mean:8.3g}  {low:8.3g} to {high:7.3g}  "
+                f"{told.best_probability:7.3f}  {noise:8.3g}  {person:8.3g}  {population:10.3g}"
+                f"  {told.uncertainty.total:8.3g}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Population:
+    """Densities of arm means under the posterior mean population at one context, for plots.
+
+    Attributes:
+        edges: boundaries of the bins, in reward units.
+        marginal: arm → density per bin.
+        pairwise: (arm, arm) → density per square bin, first arm along the rows.
+    """
+
+    edges: FloatVector
+    marginal: dict[str, FloatVector]
+    pairwise: dict[tuple[str, str], np.ndarray[tuple[int, int], np.dtype[np.float64]]]
+
+
+class _Summary(NamedTuple):
+    mean: ArmVector
+    variance: ArmVector
+    best_probability: ArmVector
+    cumulative: ArmValues
+
+
+@dataclass(frozen=True)
+class SummaryReader:
+    """Reads off a belief what an explanation needs. Hashable, so that it is compiled once."""
+
+    low: float
+    high: float
+
+    def values(self) -> Float[Array, " value"]:
+        """Lay out the values at which distribution functions are read."""
+        return jnp.linspace(self.low, self.high, _NUM_VALUES)
+
+    def __call__(self, belief: Belief) -> _Summary:
+        """Read one belief."""
+        return _Summary(
+            belief.mean(),
+            belief.variance(),
+            belief.best_probability(),
+            belief.cumulative(self.values()),
+        )
+
+
+@dataclass(frozen=True)
+class PopulationReader:
+    """Reads marginal and pairwise bin probabilities off a belief."""
+
+    low: float
+    high: float
+    num_arms: int
+
+    def edges(self) -> Float[Array, " edge"]:
+        """Lay out the bins."""
+        return jnp.linspace(self.low, self.high, _NUM_BINS + 1)
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """List all pairs of arms."""
+        return list(itertools.combinations(range(self.num_arms), 2))
+
+    def __call__(self, belief: Belief) -> tuple[jax.Array, jax.Array]:
+        """Read one belief."""
+        edges = self.edges()
+        joint = [belief.pair_probability(*pair, edges) for pair in self.pairs()]
+        return jnp.diff(belief.cumulative(edges), axis=1), jnp.stack(joint)
+
+
+def explain(
+    user: str, design: StudyDesign, reader: SummaryReader, readings: Readings[_Summary]
+) -> Explanation:
+    """Average over particles and split the variance into its three parts."""
+    weights, summary = readings
+    mean = average(weights, summary.mean)
+    person = average(weights, summary.variance)
+    population = average(weights, (summary.mean - mean[None, :]) ** 2)
+    best = average(weights, summary.best_probability)
+    cumulative = np.asarray(average(weights, summary.cumulative))
+    values = np.asarray(reader.values())
+    unit = design.scale**2
+    arms = {}
+    for number, arm in enumerate(design.arms):
+        low, high = np.interp(_INTERVAL, cumulative[number], values)
+        arms[arm] = ArmExplanation(
+            float(design.restore(float(mean[number]))),
+            (float(design.restore(low)), float(design.restore(high))),
+            float(best[number]),
+            Uncertainty(
+                design.reward_noise**2,
+                float(person[number]) / unit,
+                float(population[number]) / unit,
+            ),
+        )
+    return Explanation(user, arms)
+
+
+def describe_population(
+    design: StudyDesign, reader: PopulationReader, readings: Readings[tuple[jax.Array, jax.Array]]
+) -> Population:
+    """Average bin probabilities over particles and turn them into densities."""
+    weights, (marginal, joint) = readings
+    edges = np.asarray(design.restore(np.asarray(reader.edges())))
+    width = edges[1] - edges[0]
+    marginals = np.asarray(average(weights, marginal)) / width
+    joints = np.asarray(average(weights, joint)) / width**2
+    names = design.arms
+    return Population(
+        edges,
+        dict(zip(names, marginals, strict=True)),
+        {(names[i], names[j]): joints[n] for n, (i, j) in enumerate(reader.pairs())},
+    )

@@ -1,0 +1,380 @@
+"""One study in this process: enrol, decide, reward, explain.
+
+Owns names, validation, open decisions and random keys around a policy. Every method either does all
+of its work or raises and changes nothing. A key derives from (seed, purpose, sequence number), so
+the same calls with the same seed give the same decisions, bit for bit.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cocobandits.errors import ConflictError, InputError, UnknownNameError, UnsupportedError
+from cocobandits.inference.smc import SmcInfo
+from cocobandits.models.base import Statistics
+from cocobandits.policies.base import Readings
+from cocobandits.policies.registry import CocoSettings, build_policy
+from cocobandits.study import storage
+from cocobandits.study.decisions import Decision, DecisionLog, Status, make_id
+from cocobandits.study.design import (
+    ContextDeclaration,
+    ContextValues,
+    Feature,
+    FloatVector,
+    StudyDesign,
+)
+from cocobandits.study.explanation import (
+    Explanation,
+    Population,
+    PopulationReader,
+    SummaryReader,
+    describe_population,
+    explain,
+)
+from cocobandits.types import RngKey
+
+_PURPOSES = {"start": 0, "decide": 1, "update": 2}
+
+
+class Study:
+    """Serve users one arm at a time, and learn from all of them.
+
+    Args:
+        arms: names of the arms, at least two.
+        context: feature name → (low, high), or a list of category names. Empty for no context.
+        reward_range: where arm means can lie; a reward itself may fall a little outside.
+        reward_noise: standard deviation of a reward around its arm mean.
+        policy: how arms are chosen; see `cocobandits.policies.registry.policy_names`.
+        seed: fixes every decision.
+        settings: how the population is modelled; the default is the paper's preset.
+
+    Raises:
+        ConfigurationError: the design is refused; the message says what to change.
+        UnknownNameError: there is no such policy.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the design of a study has this many parts
+        self,
+        arms: Sequence[str],
+        context: ContextDeclaration,
+        reward_range: tuple[float, float],
+        reward_noise: float,
+        policy: str = "npm-ts",
+        seed: int = 0,
+        settings: CocoSettings | None = None,
+    ) -> None:
+        features = tuple(Feature.declare(name, declared) for name, declared in context.items())
+        range_given = tuple(reward_range) if isinstance(reward_range, list) else reward_range
+        self._begin(
+            StudyDesign(
+                tuple(arms),
+                features,
+                range_given,
+                reward_noise,
+                policy,
+                seed,
+                settings or CocoSettings(),
+            )
+        )
+
+    def _begin(self, design: StudyDesign) -> None:
+        self._design = design
+        self._policy = build_policy(design.policy, design.problem(), design.settings)
+        self._state = self._policy.init(self._key("start", 0))
+        self._names: list[str] = []
+        self._users: dict[str, int] = {}
+        self._withdrawn: set[str] = set()
+        self._open: dict[int, int] = {}
+        self._log = DecisionLog()
+        self._num_updates = 0
+        self._health: SmcInfo | None = None
+
+    @property
+    def design(self) -> StudyDesign:
+        """What was fixed when the study started."""
+        return self._design
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Everyone who is enrolled and has not withdrawn, in the order of enrolment."""
+        return tuple(user for user in self._names if user not in self._withdrawn)
+
+    @property
+    def num_decisions(self) -> int:
+        """How many decisions were made."""
+        return len(self._log)
+
+    @property
+    def health(self) -> SmcInfo | None:
+        """Diagnostics of the last update; None before it, or if the policy has no particles."""
+        return self._health
+
+    @property
+    def log_evidence(self) -> float | None:
+        """The log of p(all rewards) under the model; None for a policy without particles."""
+        posterior = getattr(self._state, "posterior", None)
+        return None if posterior is None else float(posterior.log_evidence)
+
+    def enrol(self, user: str, context: ContextValues | None = None) -> None:
+        """Add a user; the same user with the same context again is harmless.
+
+        Raises:
+            InputError: the context or the user's name is refused.
+            UnknownNameError: a feature was never declared.
+            ConflictError: the user is enrolled with another context, or has withdrawn.
+        """
+        if not isinstance(user, str) or not user.strip():
+            raise InputError(f"Expected a non-empty text; got user={user!r}. Give a user id.")
+        encoded = self._design.encode_context({} if context is None else context)
+        if user in self._withdrawn:
+            raise ConflictError(
+                f"Expected a new user; got user={user!r}, who has withdrawn. Use another id."
+            )
+        if user in self._users:
+            known = np.asarray(self._policy.users(self._state).contexts[self._users[user]])
+            if not np.array_equal(known, encoded):
+                raise ConflictError(
+                    f"Expected the context that user={user!r} enrolled with; got {context!r}. "
+                    "Enrol a second person under another id."
+                )
+            return
+        self._state = self._policy.enrol(self._state, jnp.asarray(encoded))
+        self._users[user] = len(self._names)
+        self._names.append(user)
+
+    def decide(self, user: str) -> Decision:
+        """Choose an arm for a user; an open decision is returned again, never drawn twice.
+
+        Raises:
+            UnknownNameError: the user is not enrolled.
+        """
+        number = self._find_user(user)
+        if number not in self._open:
+            sequence = len(self._log)
+            vector = np.asarray(self._policy.probabilities(self._state, number), dtype=float)
+            probabilities = vector / vector.sum()
+            draw = float(jax.random.uniform(self._key("decide", sequence)))
+            arm = _draw_arm(probabilities, draw)
+            self._open[number] = self._log.append(
+                number, arm, tuple(map(float, probabilities)), draw
+            )
+        return self.decision(make_id(self._open[number]))
+
+    def decision(self, decision_id: str) -> Decision:
+        """Look up a decision by its id.
+
+        Raises:
+            UnknownNameError: there is no such decision.
+        """
+        number = self._log.find(decision_id)
+        arms = self._design.arms
+        return Decision(
+            decision_id,
+            self._names[self._log.users[number]],
+            arms[self._log.arms[number]],
+            dict(zip(arms, self._log.probabilities[number], strict=True)),
+            self._log.draws[number],
+        )
+
+    def reward(self, decision_id: str, value: float) -> None:
+        """Record the reward of a decision, however late; the same value twice is harmless.
+
+        Raises:
+            InputError: the value is refused.
+            ConflictError: another value was recorded, or the user has withdrawn.
+            UnknownNameError: there is no such decision.
+            NumericalError: no particle can explain the reward.
+        """
+        number = self._find_live(decision_id)
+        standardised = self._design.standardise(value)
+        status = self._log.statuses[number]
+        if status == Status.REWARDED and self._log.rewards[number] == float(value):
+            return
+        if status in (Status.REWARDED, Status.RETRACTED):
+            raise ConflictError(
+                f"Expected a decision without reward; got decision={decision_id!r}, "
+                f"{self._describe(number)}. Use correct({decision_id!r}, {value!r}) to replace it."
+            )
+        user, statistics = self._statistics_of(number)
+        self._learn(user, statistics.add(self._log.arms[number], standardised))
+        self._settle(number, Status.REWARDED, float(value))
+
+    def correct(self, decision_id: str, value: float | None) -> None:
+        """Replace a recorded reward by another value, or take it back with None.
+
+        Raises:
+            InputError: the value is refused.
+            ConflictError: there is nothing to correct yet, or the user has withdrawn.
+            UnknownNameError: there is no such decision.
+            NumericalError: no particle can explain the new value.
+        """
+        number = self._find_live(decision_id)
+        standardised = None if value is None else self._design.standardise(value)
+        status = self._log.statuses[number]
+        if status in (Status.OPEN, Status.CLOSED):
+            raise ConflictError(
+                f"Expected a decision with a reward; got decision={decision_id!r}, "
+                f"{self._describe(number)}. Use reward({decision_id!r}, value) first."
+            )
+        user, statistics = self._statistics_of(number)
+        arm = self._log.arms[number]
+        if status == Status.REWARDED:
+            old = self._design.standardise(self._log.rewards[number])
+            statistics = statistics.remove(arm, old)
+        if standardised is not None:
+            statistics = statistics.add(arm, standardised)
+        self._learn(user, statistics)
+        if value is None:
+            self._settle(number, Status.RETRACTED, math.nan)
+        else:
+            self._settle(number, Status.REWARDED, float(value))
+
+    def close(self, decision_id: str) -> None:
+        """Stop waiting for a reward, so that the user can be served again; it may still come late.
+
+        Raises:
+            ConflictError: the decision is not open, or the user has withdrawn.
+            UnknownNameError: there is no such decision.
+        """
+        number = self._find_live(decision_id)
+        if self._log.statuses[number] != Status.OPEN:
+            raise ConflictError(
+                f"Expected an open decision; got decision={decision_id!r}, "
+                f"{self._describe(number)}. There is nothing to close."
+            )
+        self._settle(number, Status.CLOSED, math.nan)
+
+    def withdraw(self, user: str) -> None:
+        """Forget a user's rewards: the posterior becomes what it is without that user.
+
+        Raises:
+            UnknownNameError: the user is not enrolled.
+            NumericalError: the particles cannot follow the change.
+        """
+        number = self._find_user(user)
+        self._learn(number, Statistics.empty(len(self._design.arms)))
+        self._withdrawn.add(user)
+        self._open.pop(number, None)
+
+    def explain(self, user: str) -> Explanation:
+        """Say what is believed about each arm for a user, and where the uncertainty comes from.
+
+        Raises:
+            UnknownNameError: the user is not enrolled.
+            UnsupportedError: the policy holds no beliefs.
+        """
+        context, statistics = self._policy.users(self._state).of(self._find_user(user))
+        reader = SummaryReader(*self._policy.mean_range)
+        return explain(user, self._design, reader, self._read(context, statistics, reader))
+
+    def population(self, context: ContextValues | None = None) -> Population:
+        """Describe the arm means of users at a context, under the posterior mean population.
+
+        Raises:
+            InputError: the context is refused.
+            UnknownNameError: a feature was never declared.
+            UnsupportedError: the policy holds no beliefs.
+        """
+        encoded = self._design.encode_context({} if context is None else context)
+        num_arms = len(self._design.arms)
+        reader = PopulationReader(*self._policy.mean_range, num_arms)
+        readings = self._read(jnp.asarray(encoded), Statistics.empty(num_arms), reader)
+        return describe_population(self._design, reader, readings)
+
+    def save(self, path: str | Path) -> None:
+        """Write the study to one file; an existing one is replaced whole or not at all."""
+        storage.write(
+            Path(path),
+            storage.Snapshot(
+                self._design,
+                self._state,
+                self._names,
+                sorted(self._withdrawn),
+                self._log,
+                self._num_updates,
+            ),
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Study":
+        """Read a study that `save` wrote; it decides as the saved one would have.
+
+        Raises:
+            StorageError: the file is missing, damaged, or not a saved study.
+        """
+        design = storage.read_design(Path(path))
+        study = cls.__new__(cls)
+        study._begin(design)
+        snapshot = storage.read(Path(path), design, study._state)
+        study._state = snapshot.state
+        study._names = snapshot.users
+        study._users = {user: number for number, user in enumerate(snapshot.users)}
+        study._withdrawn = set(snapshot.withdrawn)
+        study._log = snapshot.log
+        study._num_updates = snapshot.num_updates
+        gone = {study._users[user] for user in study._withdrawn}
+        study._open = {
+            study._log.users[number]: number
+            for number, status in enumerate(study._log.statuses)
+            if status == Status.OPEN and study._log.users[number] not in gone
+        }
+        return study
+
+    def _key(self, purpose: str, sequence: int) -> RngKey:
+        base = jax.random.key(self._design.seed)
+        return jax.random.fold_in(jax.random.fold_in(base, _PURPOSES[purpose]), sequence)
+
+    def _find_user(self, user: str) -> int:
+        if user not in self._users or user in self._withdrawn:
+            raise UnknownNameError("user", user, self.users, "Enrol the user first.")
+        return self._users[user]
+
+    def _find_live(self, decision_id: str) -> int:
+        number = self._log.find(decision_id)
+        if self.decision(decision_id).user in self._withdrawn:
+            raise ConflictError(
+                f"Expected a decision of an enrolled user; got decision={decision_id!r}, whose "
+                "user has withdrawn. Nothing more can be recorded for that user."
+            )
+        return number
+
+    def _describe(self, number: int) -> str:
+        status = Status(self._log.statuses[number])
+        if status == Status.REWARDED:
+            return f"which has reward {self._log.rewards[number]!r}"
+        return f"which is {status.name.lower()}"
+
+    def _statistics_of(self, number: int) -> tuple[int, Statistics]:
+        user = self._log.users[number]
+        return user, self._policy.users(self._state).of(user)[1]
+
+    def _learn(self, user: int, statistics: Statistics) -> None:
+        key = self._key("update", self._num_updates)
+        self._state, self._health = self._policy.update(key, self._state, user, statistics)
+        self._num_updates += 1
+
+    def _settle(self, number: int, status: Status, value: float) -> None:
+        self._log.statuses[number] = status
+        self._log.rewards[number] = value
+        if self._open.get(self._log.users[number]) == number:
+            del self._open[self._log.users[number]]
+
+    def _read(self, context: jax.Array, statistics: Statistics, reader: Any) -> Readings[Any]:
+        readings = self._policy.read(self._state, context, statistics, reader)
+        if readings is None:
+            raise UnsupportedError(
+                f"Expected a policy that holds beliefs; got policy={self._design.policy!r}. "
+                "Use another policy, for example 'npm-ts'."
+            )
+        return readings
+
+
+def _draw_arm(probabilities: FloatVector, draw: float) -> int:
+    """Invert the cumulated probabilities; an arm of probability zero is never drawn."""
+    chosen = int(np.searchsorted(np.cumsum(probabilities), draw, side="right"))
+    return min(chosen, int(np.flatnonzero(probabilities)[-1]))

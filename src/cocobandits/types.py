@@ -1,0 +1,23 @@
+"""Array aliases with the axis names used everywhere.
+
+One list of axes: particle, parameter, mode, cell, arm, feature, user, value, draw. A name in an
+annotation is a claim that the tests check at run time.
+"""
+
+from jaxtyping import Array, Bool, Float, Int
+
+Scalar = Float[Array, ""]
+RngKey = Array
+
+Particles = Float[Array, "particle parameter"]
+Parameters = Float[Array, " parameter"]
+LogWeights = Float[Array, " particle"]
+PerParticle = Float[Array, " particle"]
+Ancestors = Int[Array, " particle"]
+Accepted = Bool[Array, " particle"]
+
+Context = Float[Array, " feature"]
+ArmVector = Float[Array, " arm"]
+ArmCells = Float[Array, "arm cell"]
+ArmValues = Float[Array, "arm value"]
+Values = Float[Array, " value"]
