@@ -2,10 +2,18 @@
 
 from jaxtyping import install_import_hook
 
-# Before the package is first imported: every axis name in an annotation becomes a check.
-with install_import_hook("cocobandits", "beartype.beartype"):
+# Before the package is first imported: every axis name in an annotation becomes a check. The study
+# is left out, since it has to answer wrong types with its own errors.
+CHECKED = ["cocobandits.models", "cocobandits.inference", "cocobandits.policies"]
+with install_import_hook(CHECKED, "beartype.beartype"):
     import cocobandits  # noqa: F401
+
+from pathlib import Path
 
 import jax
 
+# Compiling takes longer than most tests; workers and later runs share what one has compiled.
+CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
+jax.config.update("jax_compilation_cache_dir", str(CACHE))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -19,7 +19,8 @@ from cocobandits.simulation.loop import (
 )
 from cocobandits.study import Study
 
-_EXAMPLE = "Example: coco demo --policy npm-ts --seed 3"
+# Twelve nodes instead of the paper's twenty: the same story in a quarter of the time.
+_SETTINGS = CocoSettings(nodes_per_arm=12)
 
 
 def demo(
@@ -35,36 +36,41 @@ def demo(
     world = draw_world(environment, seed)
     plan = environment.recruitment
     console.print(
-        f"{plan.num_users} people, {plan.steps_per_user} decisions each, policy {policy}. "
-        "Seen: the age group. Hidden: the metabolic type."
+        f"{plan.num_users} people, {plan.steps_per_user} decisions each, policy {policy}."
     )
-    study, records = _run(environment, world, policy, seed, console)
-    _, independent = _run(environment, world, "ind-ts", seed, console)
-    _, blind = _run(environment, world, "uniform", seed, console)
+    console.print("Seen: the age group. Hidden: the metabolic type.\n")
+    runs = {
+        name: _run(open_study(environment, name, seed, _SETTINGS), environment, world, console)
+        for name in dict.fromkeys((policy, "ind-ts", "uniform"))
+    }
+    study, records = runs[policy]
     console.print(_first_choices(environment, world, records))
-    if study.design.policy != "uniform":
+    if policy != "uniform":
         console.print(_beliefs(study))
-    console.print(_regrets({policy: records, "ind-ts": independent, "uniform": blind}))
+    console.print(_regrets({name: made for name, (_, made) in runs.items()}))
 
 
 def _run(
-    environment: DietEnvironment, world: World, policy: str, seed: int, console: Console
+    study: Study, environment: DietEnvironment, world: World, console: Console
 ) -> tuple[Study, list[InteractionRecord]]:
-    study = open_study(environment, policy, seed, CocoSettings())
     columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        steps = simulate(study, environment, world)
         total = environment.recruitment.num_steps
-        records = list(
-            progress.track(simulate(study, environment, world), total, description=policy)
-        )
-    return study, records
+        return study, list(progress.track(steps, total, description=study.design.policy))
 
 
 def _first_choices(
     environment: DietEnvironment, world: World, records: list[InteractionRecord]
 ) -> Table:
-    """Count what people of the second half were given first."""
-    table = Table(title="First plan given, second half of the people", title_justify="left")
+    """Count what the later half of the people were given first."""
+    table = Table(title="First plan given, later half", title_justify="left")
     table.add_column("age group")
     for arm in environment.arms:
         table.add_column(arm, justify="right")
@@ -85,7 +91,7 @@ def _first_choices(
 
 def _beliefs(study: Study) -> Table:
     """Say what is believed about somebody new of each age group."""
-    table = Table(title="Believed of somebody new: P(best), mean reward", title_justify="left")
+    table = Table(title="Believed of somebody new: P(best) and mean", title_justify="left")
     table.add_column("age group")
     for arm in study.design.arms:
         table.add_column(arm, justify="right")
@@ -99,7 +105,7 @@ def _beliefs(study: Study) -> Table:
 
 def _regrets(runs: dict[str, list[InteractionRecord]]) -> Table:
     """Compare what was lost against always knowing everybody's best plan."""
-    table = Table(title="Reward lost against the best plan for each person", title_justify="left")
+    table = Table(title="Reward lost against the best plan", title_justify="left")
     for heading in ("policy", "first half", "second half", "total"):
         table.add_column(heading, justify="left" if heading == "policy" else "right")
     for name, records in runs.items():

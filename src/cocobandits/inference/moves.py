@@ -1,9 +1,12 @@
 """Langevin moves with Metropolis-Hastings that leave the posterior invariant (paper, App. "SMC").
 
-    ξ' = ξ + η/2 · C ∇log π(ξ) + √η · C^½ ε,    ε ~ N(0, I)
+    ξ' = ξ + η/2 · D² ∇log π(ξ) + √η · D ε,    ε ~ N(0, I)
 
-with the paper's step size η and a preconditioner C from the particles' own spread. Owns the kernel,
-the preconditioner, the step-size rule and the measure of how far particles have come.
+with the paper's step size η and D the particles' own deviation per parameter. Owns the kernel, the
+scales, the step-size rule and the measure of how far particles have come.
+
+Scales and not a covariance: a covariance of 80 parameters from 200 particles leans towards each
+particle's own place, and moves that use it pull the particles together.
 """
 
 from collections.abc import Callable
@@ -11,28 +14,25 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from cocobandits.inference.weights import average, normalise
-from cocobandits.types import LogWeights, Particles, PerParticle, RngKey, Scalar
+from cocobandits.inference.weights import average
+from cocobandits.types import LogWeights, Parameters, Particles, PerParticle, RngKey, Scalar
 
 # Values and gradients of the log-likelihood of all particles.
 LikelihoodFn = Callable[[Particles], tuple[PerParticle, Particles]]
-Covariance = Float[Array, "parameter parameter"]
 
 # Asymptotically optimal for Langevin proposals (Roberts & Rosenthal, 1998).
 TARGET_ACCEPTANCE = 0.574
 _ADAPTATION_GAIN = 2.0
-_DIAGONAL_SHARE = 0.1
-# Keeps the factor positive definite where a parameter has (nearly) no spread.
-_JITTER = 1e-8
+# A parameter in which all particles agree must still be able to move.
+_LEAST_SCALE = 1e-4
 
 
 class Proposal(NamedTuple):
-    """Step size and the lower Cholesky factor of the preconditioner."""
+    """Step size, and the scale of each parameter."""
 
     step_size: Scalar
-    factor: Covariance
+    scales: Parameters
 
 
 class Point(NamedTuple):
@@ -51,14 +51,10 @@ def evaluate(particles: Particles, likelihood_fn: LikelihoodFn) -> Point:
 
 
 @jax.jit
-def preconditioner(particles: Particles, log_weights: LogWeights) -> Covariance:
-    """Factor 90 % of the weighted covariance of the particles plus 10 % of its diagonal."""
-    weights = jnp.exp(normalise(log_weights))
+def spread(particles: Particles, log_weights: LogWeights) -> Parameters:
+    """Compute the weighted standard deviation of each parameter."""
     centred = particles - average(log_weights, particles)[None, :]
-    covariance = (weights[:, None] * centred).T @ centred
-    diagonal = jnp.diag(jnp.diag(covariance))
-    shrunk = (1 - _DIAGONAL_SHARE) * covariance + _DIAGONAL_SHARE * diagonal
-    return jnp.linalg.cholesky(shrunk + _JITTER * jnp.eye(len(shrunk)))
+    return jnp.maximum(jnp.sqrt(average(log_weights, centred**2)), _LEAST_SCALE)
 
 
 def langevin(
@@ -108,16 +104,14 @@ def start_correlation(start: Particles, now: Particles) -> Scalar:
 
 
 def _drift(point: Point, proposal: Proposal) -> Particles:
-    whitened = point.gradient @ proposal.factor
-    return point.particles + proposal.step_size / 2 * (whitened @ proposal.factor.T)
+    return point.particles + proposal.step_size / 2 * proposal.scales[None] ** 2 * point.gradient
 
 
 def _propose(point: Point, noise: Particles, proposal: Proposal) -> Particles:
-    return _drift(point, proposal) + jnp.sqrt(proposal.step_size) * (noise @ proposal.factor.T)
+    return _drift(point, proposal) + jnp.sqrt(proposal.step_size) * proposal.scales[None] * noise
 
 
 def _log_transition(source: Point, target: Point, proposal: Proposal) -> PerParticle:
     """Compute log q(target | source) up to a constant that cancels."""
-    difference = (target.particles - _drift(source, proposal)).T
-    residual = jax.scipy.linalg.solve_triangular(proposal.factor, difference, lower=True)
-    return -0.5 * jnp.sum(residual**2, axis=0) / proposal.step_size
+    residual = (target.particles - _drift(source, proposal)) / proposal.scales[None]
+    return -0.5 * jnp.sum(residual**2, axis=1) / proposal.step_size

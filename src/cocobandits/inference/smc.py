@@ -8,7 +8,7 @@ prior × likelihood of all users invariant at each stage.
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from cocobandits.types import Ancestors, LogWeights, Particles, PerParticle, Rng
 _HOPELESS = -1e300
 
 
+@runtime_checkable
 class Path(Protocol):
     """Targets from temperature 0 (now) to 1 (next). Hashable; what changes is in `data`."""
 
@@ -218,7 +219,7 @@ def _resample_and_move(
     """Resample, then move in blocks until the copies have parted or the budget is spent."""
     resample_key, move_key = jax.random.split(rng_key)
     ancestors = systematic(resample_key, state.log_weights)
-    factor = moves.preconditioner(state.particles, state.log_weights)
+    scales = moves.spread(state.particles, state.log_weights)
     target = bridge.at(temperature)
     start = state.particles[ancestors]
     point, step_size, correlation = _evaluate(start, target), state.step_size, 1.0
@@ -228,7 +229,7 @@ def _resample_and_move(
             jax.random.fold_in(move_key, block),
             point,
             target,
-            moves.Proposal(step_size, factor),
+            moves.Proposal(step_size, scales),
             config.moves_per_block,
         )
         rates.append(float(acceptance_rate))

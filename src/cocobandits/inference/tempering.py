@@ -6,7 +6,7 @@ one, not from the prior, so that a single surprising reward is the only thing te
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Int
 
 from cocobandits.inference.weights import effective_sample_size
 from cocobandits.types import LogWeights, PerParticle, Scalar
@@ -30,7 +30,7 @@ def next_temperature(
     def ess_at(candidate: Scalar) -> Scalar:
         return effective_sample_size(log_weights + (candidate - temperature) * increments)
 
-    def halve(_: int, bracket: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+    def halve(_: Int[Array, ""], bracket: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
         low, high = bracket
         middle = (low + high) / 2
         is_enough: Bool[Array, ""] = ess_at(middle) >= target_ess

@@ -8,7 +8,7 @@ arm for a user (`probabilities`). Drawing the arm is the caller's.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Belief, Statistics
@@ -16,7 +16,6 @@ from cocobandits.models.histories import UserTable
 from cocobandits.types import ArmVector, Context, LogWeights, RngKey
 
 S = TypeVar("S")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,14 @@ class Problem:
     reward_noise: float
 
 
-class Readings(NamedTuple, Generic[T]):
+class Readings(NamedTuple):
     """Something read off the belief of every particle, with the particles' weights.
 
     `values` has a leading particle axis; a policy with one fixed belief has one particle.
     """
 
     log_weights: LogWeights
-    values: T
+    values: Any
 
 
 class Policy(ABC, Generic[S]):
@@ -86,8 +85,8 @@ class Policy(ABC, Generic[S]):
         state: S,
         context: Context,
         statistics: Statistics,
-        read_fn: Callable[[Belief], T],
-    ) -> Readings[T] | None:
+        read_fn: Callable[[Belief], Any],
+    ) -> Readings | None:
         """Read something off every particle's belief; None for a policy without beliefs.
 
         `read_fn` must be hashable and the same object from call to call, or it is compiled anew.

@@ -15,7 +15,7 @@ from cocobandits.inference import smc
 from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.policies.acquisitions.base import Acquisition
-from cocobandits.policies.base import Policy, Problem, Readings, T
+from cocobandits.policies.base import Policy, Problem, Readings
 from cocobandits.types import ArmVector, Context, Particles, RngKey
 
 
@@ -83,8 +83,8 @@ class CocoPolicy(Policy[CocoState]):
         state: CocoState,
         context: Context,
         statistics: Statistics,
-        read_fn: Callable[[Belief], T],
-    ) -> Readings[T]:
+        read_fn: Callable[[Belief], Any],
+    ) -> Readings:
         """Read something off every particle's belief about a user."""
         values = _read(self.model, read_fn, state.posterior.particles, context, statistics)
         return Readings(state.posterior.log_weights, values)
@@ -93,12 +93,12 @@ class CocoPolicy(Policy[CocoState]):
 @partial(jax.jit, static_argnames=("model", "read_fn"))
 def _read(
     model: PopulationModel,
-    read_fn: Callable[[Belief], T],
+    read_fn: Callable[[Belief], Any],
     particles: Particles,
     context: Context,
     statistics: Statistics,
-) -> T:
-    def read_one(parameters: jax.Array) -> T:
+) -> Any:
+    def read_one(parameters: jax.Array) -> Any:
         return read_fn(model.posterior(parameters, context, statistics))
 
     return jax.vmap(read_one)(particles)

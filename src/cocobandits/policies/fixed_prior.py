@@ -5,13 +5,14 @@ With the flat population it is the paper's Ind-TS: each user is served from that
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import PlainPolicy, PlainState, Problem, Readings, T
+from cocobandits.policies.base import PlainPolicy, PlainState, Problem, Readings
 from cocobandits.types import ArmVector, Context
 
 
@@ -36,8 +37,8 @@ class FixedPriorPolicy(PlainPolicy):
         state: PlainState,
         context: Context,
         statistics: Statistics,
-        read_fn: Callable[[Belief], T],
-    ) -> Readings[T]:
+        read_fn: Callable[[Belief], Any],
+    ) -> Readings:
         """Read off the one belief there is."""
         del state
         return Readings(jnp.zeros(1), _read(self.model, read_fn, context, statistics))
@@ -51,9 +52,9 @@ def _best_probability(model: PopulationModel, users: UserTable, user: jax.Array)
 @partial(jax.jit, static_argnames=("model", "read_fn"))
 def _read(
     model: PopulationModel,
-    read_fn: Callable[[Belief], T],
+    read_fn: Callable[[Belief], Any],
     context: Context,
     statistics: Statistics,
-) -> T:
+) -> Any:
     belief = model.posterior(jnp.zeros(model.num_parameters), context, statistics)
     return jax.tree.map(lambda leaf: leaf[None], read_fn(belief))

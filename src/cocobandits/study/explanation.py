@@ -136,10 +136,10 @@ class PopulationReader:
 
 
 def explain(
-    user: str, design: StudyDesign, reader: SummaryReader, readings: Readings[_Summary]
+    user: str, design: StudyDesign, reader: SummaryReader, readings: Readings
 ) -> Explanation:
     """Average over particles and split the variance into its three parts."""
-    weights, summary = readings
+    weights, summary = readings.log_weights, readings.values
     mean = average(weights, summary.mean)
     person = average(weights, summary.variance)
     population = average(weights, (summary.mean - mean[None, :]) ** 2)
@@ -164,10 +164,10 @@ def explain(
 
 
 def describe_population(
-    design: StudyDesign, reader: PopulationReader, readings: Readings[tuple[jax.Array, jax.Array]]
+    design: StudyDesign, reader: PopulationReader, readings: Readings
 ) -> Population:
     """Average bin probabilities over particles and turn them into densities."""
-    weights, (marginal, joint) = readings
+    weights, (marginal, joint) = readings.log_weights, readings.values
     edges = np.asarray(design.restore(np.asarray(reader.edges())))
     width = edges[1] - edges[0]
     marginals = np.asarray(average(weights, marginal)) / width

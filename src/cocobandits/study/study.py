@@ -364,7 +364,7 @@ class Study:
         if self._open.get(self._log.users[number]) == number:
             del self._open[self._log.users[number]]
 
-    def _read(self, context: jax.Array, statistics: Statistics, reader: Any) -> Readings[Any]:
+    def _read(self, context: jax.Array, statistics: Statistics, reader: Any) -> Readings:
         readings = self._policy.read(self._state, context, statistics, reader)
         if readings is None:
             raise UnsupportedError(

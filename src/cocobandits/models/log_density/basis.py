@@ -66,7 +66,7 @@ class ModeTable(NamedTuple):
     eigenvalues: np.ndarray[tuple[int], np.dtype[np.float64]]  # mode
 
 
-def leading_modes(eigenvalues: Sequence[Float[Array, " axis_mode"]], num_modes: int) -> ModeTable:
+def leading_modes(eigenvalues: Sequence[Float[Array, "_"]], num_modes: int) -> ModeTable:
     """Find the largest products of one eigenvalue per axis by best-first search.
 
     A product can only be the next largest after all products with one index lowered by one, so a

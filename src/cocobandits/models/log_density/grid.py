@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 from cocobandits.errors import ConfigurationError
 
 Points = Float[Array, " point"]
+Left = Float[Array, " left"]
+Right = Float[Array, " right"]
 Distances = Float[Array, "left right"]
 
 
@@ -53,7 +55,7 @@ class Axis:
         """Cell boundaries, one more than there are nodes."""
         return self.low + self.spacing * (jnp.arange(self.size + 1) - 0.5)
 
-    def squared_distance(self, left: Points, right: Points) -> Distances:
+    def squared_distance(self, left: Left, right: Right) -> Distances:
         """Compute all squared distances between two sets of points on this axis."""
         return (left[:, None] - right[None, :]) ** 2
 
@@ -76,7 +78,7 @@ class CategoricalAxis:
         """Category numbers, counted from zero."""
         return jnp.arange(self.size, dtype=float)
 
-    def squared_distance(self, left: Points, right: Points) -> Distances:
+    def squared_distance(self, left: Left, right: Right) -> Distances:
         """Compute 0 for the same category and 1 for any other."""
         return (left[:, None] != right[None, :]).astype(float)
 

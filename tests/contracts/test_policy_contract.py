@@ -1,0 +1,90 @@
+"""The same checks for every policy in the registry."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cocobandits import CocoSettings, SmcConfig, Study, policy_names
+from cocobandits.errors import UnknownNameError
+from cocobandits.models.base import Statistics
+from cocobandits.policies.base import Problem
+from cocobandits.policies.registry import build_policy
+
+SMALL = CocoSettings(
+    nodes_per_arm=6, nodes_per_feature=4, num_modes=20, inference=SmcConfig(num_particles=40)
+)
+PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.1)
+
+
+@pytest.fixture(params=policy_names())
+def policy(request):
+    return build_policy(request.param, PROBLEM, SMALL)
+
+
+def _with_history(policy):
+    state = policy.init(jax.random.key(1))
+    for user, x in enumerate((-0.4, 0.7)):
+        state = policy.enrol(state, jnp.array([x, float(user)]))
+    statistics = Statistics.empty(3).add(0, 1.2).add(2, -0.3)
+    state, _ = policy.update(jax.random.key(2), state, 0, statistics)
+    return state
+
+
+def test_probabilities_are_a_distribution(policy):
+    state = _with_history(policy)
+    for user in range(2):
+        probabilities = np.asarray(policy.probabilities(state, user))
+        assert probabilities.shape == (3,)
+        assert np.all(probabilities >= 0)
+        np.testing.assert_allclose(probabilities.sum(), 1.0, atol=1e-9)
+
+
+def test_users_are_kept_in_order(policy):
+    users = policy.users(_with_history(policy))
+    assert int(users.num_users) == 2
+    np.testing.assert_allclose(users.of(1)[0], [0.7, 1.0])
+    np.testing.assert_allclose(users.of(0)[1].count, [1.0, 0.0, 1.0])
+    np.testing.assert_allclose(users.of(1)[1].count, 0.0)
+
+
+def test_same_key_same_state(policy):
+    first, second = _with_history(policy), _with_history(policy)
+    for left, right in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_state_is_a_tree_of_arrays_of_fixed_shape(policy):
+    """A long history has the same shapes as a short one."""
+    short = _with_history(policy)
+    many = Statistics(jnp.full(3, 1e6), jnp.full(3, 5e5), jnp.full(3, 2.6e5))
+    long, _ = policy.update(jax.random.key(3), short, 1, many)
+    assert [leaf.shape for leaf in jax.tree.leaves(short)] == [
+        leaf.shape for leaf in jax.tree.leaves(long)
+    ]
+    assert np.all(np.isfinite(np.asarray(policy.probabilities(long, 1))))
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
+    study = Study(
+        ["a", "b", "c"], {"x": (0.0, 1.0)}, (0.0, 1.0), 0.05, policy=name, seed=4, settings=SMALL
+    )
+    study.enrol("anna", {"x": 0.2})
+    study.enrol("bob", {"x": 0.9})
+    study.reward(study.decide("anna").id, 0.6)
+    waiting = study.decide("bob")
+    study.save(tmp_path / "one.study")
+    loaded = Study.load(tmp_path / "one.study")
+    assert loaded.decide("bob") == waiting
+    for copy in (study, loaded):
+        copy.reward(waiting.id, 0.1)
+        for value in (0.5, 0.7, 0.4):
+            copy.reward(copy.decide("anna").id, value)
+    assert loaded.decide("anna") == study.decide("anna")
+    assert loaded.num_decisions == study.num_decisions
+
+
+def test_unknown_policy_lists_the_known_ones():
+    with pytest.raises(UnknownNameError, match=r"policy='best'.*npm-ts, gids, ind-ts, uniform"):
+        build_policy("best", PROBLEM, SMALL)

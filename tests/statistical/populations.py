@@ -1,0 +1,107 @@
+"""Small populations whose posterior can be computed by quadrature, and histories drawn from them."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cocobandits.inference.smc import SmcConfig
+from cocobandits.models.base import Statistics
+from cocobandits.models.histories import UserTable
+from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
+from cocobandits.policies.base import Problem
+from cocobandits.policies.coco import CocoPolicy, CocoState
+
+
+class Reward(NamedTuple):
+    """One observation."""
+
+    user: int
+    arm: int
+    value: float
+
+
+class History(NamedTuple):
+    """Contexts of users and their rewards in some order."""
+
+    contexts: np.ndarray
+    rewards: list[Reward]
+
+    def table(self, num_arms: int) -> UserTable:
+        """Sum the rewards per user."""
+        table = UserTable.empty(self.contexts.shape[1], num_arms)
+        for context in self.contexts:
+            table = table.append(jnp.asarray(context))
+        for reward in self.rewards:
+            statistics = table.of(reward.user)[1].add(reward.arm, reward.value)
+            table = table.replace(reward.user, statistics)
+        return table
+
+
+def tiny_model() -> LogDensityModel:
+    """Two arms, five nodes each, three coefficients: small enough to integrate over."""
+    return LogDensityModel(
+        LogDensityConfig(
+            2,
+            (Axis(-1.0, 1.0, 3),),
+            Axis(-1.0, 1.0, 5),
+            reward_noise=0.3,
+            arm_lengthscale=0.8,
+            num_modes=3,
+            amplitude=2.5,
+        )
+    )
+
+
+def policy_for(model: LogDensityModel, inference: SmcConfig) -> CocoPolicy:
+    """Wrap a model as a policy."""
+    axis = model.config.arm_axis
+    problem = Problem(
+        model.num_arms,
+        (None,) * len(model.config.context_axes),
+        (axis.low, axis.high),
+        model.reward_noise,
+    )
+    return CocoPolicy(problem, model, ThompsonSampling(), inference)
+
+
+def draw_history(
+    model: LogDensityModel, parameters: jax.Array, seed: int, num_users: int, per_user: int
+) -> History:
+    """Draw users and rewards from the population of one particle, arms at random."""
+    generator = np.random.default_rng(seed)
+    contexts = generator.uniform(-1, 1, (num_users, len(model.config.context_axes)))
+    means = np.asarray(_draw_means(model, parameters, jnp.asarray(contexts), jax.random.key(seed)))
+    rewards = []
+    for user in range(num_users):
+        for arm in generator.integers(model.num_arms, size=per_user):
+            value = means[user, arm] + model.reward_noise * generator.normal()
+            rewards.append(Reward(user, int(arm), float(value)))
+    return History(contexts, rewards)
+
+
+@partial(jax.jit, static_argnames="model")
+def _draw_means(
+    model: LogDensityModel, parameters: jax.Array, contexts: jax.Array, key: jax.Array
+) -> jax.Array:
+    def one(context: jax.Array, user_key: jax.Array) -> jax.Array:
+        belief = model.posterior(parameters, context, Statistics.empty(model.num_arms))
+        return belief.sample(user_key, 1)[0]
+
+    return jax.vmap(one)(contexts, jax.random.split(key, len(contexts)))
+
+
+def run_smc(policy: CocoPolicy, history: History, seed: int) -> CocoState:
+    """Learn from a history, one reward at a time."""
+    key = jax.random.key(seed)
+    state = policy.init(jax.random.fold_in(key, 0))
+    for context in history.contexts:
+        state = policy.enrol(state, jnp.asarray(context))
+    for number, reward in enumerate(history.rewards):
+        statistics = state.users.of(reward.user)[1].add(reward.arm, reward.value)
+        update_key = jax.random.fold_in(key, number + 1)
+        state, _ = policy.update(update_key, state, reward.user, statistics)
+    return state

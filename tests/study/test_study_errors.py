@@ -1,0 +1,234 @@
+"""Bad input gets one clear error that names the value and the remedy, and changes nothing."""
+
+import json
+import zipfile
+
+import jax
+import numpy as np
+import pytest
+
+from cocobandits import CocoError, CocoSettings, SmcConfig, Study
+from cocobandits.errors import (
+    ConfigurationError,
+    ConflictError,
+    GridTooLargeError,
+    InputError,
+    StorageError,
+    UnknownNameError,
+    UnsupportedError,
+)
+
+SMALL = CocoSettings(
+    nodes_per_arm=4, nodes_per_feature=3, num_modes=6, inference=SmcConfig(num_particles=10)
+)
+DESIGN = {
+    "arms": ["a", "b"],
+    "context": {"age": (18, 90), "sex": ["f", "m"]},
+    "reward_range": (0.0, 1.0),
+    "reward_noise": 0.05,
+    "policy": "npm-ts",
+    "settings": SMALL,
+}
+GOOD = {"age": 34, "sex": "f"}
+
+
+@pytest.fixture
+def study():
+    made = Study(**DESIGN)
+    made.enrol("anna", GOOD)
+    made.enrol("gone", GOOD)
+    made.reward(made.decide("anna").id, 0.5)
+    made.withdraw("gone")
+    made.decide("anna")
+    return made
+
+
+def _fingerprint(study: Study) -> list:
+    arrays = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(study._state)]
+    log = study._log
+    return [arrays, study.users, dict(study._open), list(log.rewards), list(log.statuses)]
+
+
+DESIGN_ERRORS = [
+    ({"arms": ["a"]}, ConfigurationError, r"at least two arms; got arms=\['a'\]. Add"),
+    ({"arms": ["a", ""]}, ConfigurationError, r"non-empty text as name; got arm=''"),
+    ({"arms": ["a", "b", "a"]}, ConfigurationError, r"different names; got arm=\['a'\]"),
+    ({"arms": ["a", 3]}, ConfigurationError, r"got arm=3"),
+    ({"reward_noise": -0.1}, ConfigurationError, r"positive, finite noise; got reward_noise=-0.1"),
+    ({"reward_noise": 0}, ConfigurationError, r"got reward_noise=0\."),
+    ({"reward_noise": float("nan")}, ConfigurationError, r"got reward_noise=nan"),
+    ({"reward_range": (1.0, 0.0)}, ConfigurationError, r"smaller first; got reward_range=\(1.0, 0"),
+    ({"reward_range": (0.0, float("inf"))}, ConfigurationError, r"two finite numbers.*inf"),
+    ({"reward_range": 3}, ConfigurationError, r"got reward_range=3"),
+    ({"context": {"age": (90, 18)}}, ConfigurationError, r"low < high; got age=\(90, 18\)"),
+    (
+        {"context": {"age": [18, 90]}},
+        ConfigurationError,
+        r"range \(low, high\) or a list.*\(18, 90\)",
+    ),
+    ({"context": {"sex": ["f", "f"]}}, ConfigurationError, r"different categories; got sex"),
+    ({"context": {"": (0, 1)}}, ConfigurationError, r"got feature=''"),
+    ({"policy": "best"}, UnknownNameError, r"policy='best'.*npm-ts, gids, ind-ts, uniform"),
+    ({"seed": -1}, ConfigurationError, r"whole number from zero; got seed=-1"),
+    ({"seed": 1.5}, ConfigurationError, r"got seed=1.5"),
+    (
+        {"arms": list("abcdef"), "settings": CocoSettings()},
+        GridTooLargeError,
+        r"20\^6 = 64,000,000 cells x 200 particles = 102,400,000,000 bytes. Lower the nodes",
+    ),
+    ({"settings": CocoSettings(num_modes=10_000, nodes_per_arm=3)}, ConfigurationError, r"at most"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), DESIGN_ERRORS)
+def test_design_is_refused(change, error, message):
+    with pytest.raises(error, match=message) as caught:
+        Study(**(DESIGN | change))
+    assert isinstance(caught.value, CocoError)
+
+
+CALL_ERRORS = [
+    (lambda s: s.decide("nobody"), UnknownNameError, r"user='nobody'. Known: anna. Enrol"),
+    (lambda s: s.decide("gone"), UnknownNameError, r"user='gone'"),
+    (lambda s: s.explain("nobody"), UnknownNameError, r"user='nobody'"),
+    (lambda s: s.withdraw("nobody"), UnknownNameError, r"user='nobody'"),
+    (lambda s: s.withdraw("gone"), UnknownNameError, r"user='gone'"),
+    (lambda s: s.enrol("", GOOD), InputError, r"non-empty text; got user=''"),
+    (lambda s: s.enrol(7, GOOD), InputError, r"got user=7"),
+    (lambda s: s.enrol("anna", GOOD | {"age": 35}), ConflictError, r"user='anna'.*another id"),
+    (lambda s: s.enrol("gone", GOOD), ConflictError, r"user='gone', who has withdrawn"),
+    (lambda s: s.enrol("bob", {"age": 34}), InputError, r"got none for \['sex'\]. Give all of"),
+    (lambda s: s.enrol("bob"), InputError, r"got none for \['age', 'sex'\]"),
+    (lambda s: s.enrol("bob", GOOD | {"age": 17}), InputError, r"18 to 90; got age=17"),
+    (lambda s: s.enrol("bob", GOOD | {"age": float("nan")}), InputError, r"got age=nan"),
+    (lambda s: s.enrol("bob", GOOD | {"age": "34"}), InputError, r"a number; got age='34'"),
+    (lambda s: s.enrol("bob", GOOD | {"age": True}), InputError, r"a number; got age=True"),
+    (lambda s: s.enrol("bob", GOOD | {"age": None}), InputError, r"a number; got age=None"),
+    (lambda s: s.enrol("bob", GOOD | {"sex": "x"}), InputError, r"\['f', 'm'\]; got sex='x'"),
+    (lambda s: s.enrol("bob", GOOD | {"sex": 1}), InputError, r"got sex=1"),
+    (lambda s: s.enrol("bob", GOOD | {"height": 1}), UnknownNameError, r"feature='height'"),
+    (lambda s: s.enrol("bob", [34, "f"]), InputError, r"mapping from feature to value"),
+    (lambda s: s.population({"age": 34}), InputError, r"\['sex'\]"),
+    (lambda s: s.reward("d9", 0.5), UnknownNameError, r"decision='d9'.*the last is shown"),
+    (lambda s: s.reward("x", 0.5), UnknownNameError, r"decision='x'"),
+    (lambda s: s.reward(2, 0.5), UnknownNameError, r"decision=2"),
+    (lambda s: s.reward("d01", 0.5), UnknownNameError, r"decision='d01'"),
+    (lambda s: s.reward("d1", float("nan")), InputError, r"finite number; got reward=nan"),
+    (lambda s: s.reward("d1", float("inf")), InputError, r"finite number; got reward=inf"),
+    (lambda s: s.reward("d1", None), InputError, r"finite number; got reward=None"),
+    (lambda s: s.reward("d1", "0.5"), InputError, r"finite number; got reward='0.5'"),
+    (lambda s: s.reward("d1", 1.51), InputError, r"from -0.5 to 1.5 .*got reward=1.51. Check"),
+    (lambda s: s.reward("d1", -0.51), InputError, r"got reward=-0.51"),
+    (lambda s: s.reward("d0", 0.6), ConflictError, r"has reward 0.5. Use correct\('d0', 0.6\)"),
+    (lambda s: s.correct("d1", 0.6), ConflictError, r"which is open. Use reward\('d1', value\)"),
+    (lambda s: s.correct("d0", 7.0), InputError, r"got reward=7.0"),
+    (lambda s: s.close("d0"), ConflictError, r"open decision; got decision='d0', which has reward"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), CALL_ERRORS)
+def test_call_is_refused_and_changes_nothing(study, call, error, message):
+    before = _fingerprint(study)
+    with pytest.raises(error, match=message) as caught:
+        call(study)
+    assert isinstance(caught.value, CocoError)
+    assert _fingerprint(study) == before
+
+
+def test_rewards_of_a_withdrawn_user_are_refused():
+    study = Study(**DESIGN)
+    study.enrol("anna", GOOD)
+    decision = study.decide("anna")
+    study.withdraw("anna")
+    for call in (lambda: study.reward(decision.id, 0.5), lambda: study.close(decision.id)):
+        with pytest.raises(ConflictError, match="'d0', whose user has withdrawn"):
+            call()
+
+
+def test_policy_without_beliefs_says_so():
+    study = Study(**(DESIGN | {"policy": "uniform"}))
+    study.enrol("anna", GOOD)
+    with pytest.raises(UnsupportedError, match=r"holds beliefs; got policy='uniform'.*npm-ts"):
+        study.explain("anna")
+
+
+def _rewrite(path, member: str, content: bytes) -> None:
+    with zipfile.ZipFile(path) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, old in (kept | {member: content}).items():
+            archive.writestr(name, old)
+
+
+def test_load_refuses_what_is_not_a_saved_study(study, tmp_path):
+    path = tmp_path / "one.study"
+    with pytest.raises(StorageError, match="does not exist"):
+        Study.load(path)
+    path.write_bytes(b"hello")
+    with pytest.raises(StorageError, match=r"not an archive with a study.json"):
+        Study.load(path)
+    np.savez(tmp_path / "foreign.npz", a=np.zeros(3))
+    with pytest.raises(StorageError, match=r"not an archive with a study.json"):
+        Study.load(tmp_path / "foreign.npz")
+    study.save(path)
+    _rewrite(path, "study.json", b'{"format": "other"}')
+    with pytest.raises(StorageError, match="another program"):
+        Study.load(path)
+
+
+def test_load_finds_changed_arrays(study, tmp_path):
+    path = tmp_path / "one.study"
+    study.save(path)
+    with zipfile.ZipFile(path) as archive:
+        content = bytearray(archive.read("rewards.npy"))
+    content[-1] ^= 1
+    _rewrite(path, "rewards.npy", bytes(content))
+    with pytest.raises(StorageError, match="the array 'rewards' was changed"):
+        Study.load(path)
+
+
+def test_load_finds_a_truncated_file(study, tmp_path):
+    path = tmp_path / "one.study"
+    study.save(path)
+    whole = path.read_bytes()
+    for share in (0.1, 0.5, 0.99):
+        path.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(StorageError, match="Restore it from a backup"):
+            Study.load(path)
+
+
+def test_load_refuses_a_later_version_and_a_broken_design(study, tmp_path):
+    path = tmp_path / "one.study"
+    study.save(path)
+    with zipfile.ZipFile(path) as archive:
+        text = json.loads(archive.read("study.json"))
+    _rewrite(path, "study.json", json.dumps(text | {"version": 99}).encode())
+    with pytest.raises(StorageError, match=r"version 1 of the format; got version=99"):
+        Study.load(path)
+    broken = text | {"design": text["design"] | {"arms": ["a"]}}
+    _rewrite(path, "study.json", json.dumps(broken).encode())
+    with pytest.raises(StorageError, match="its design cannot be read"):
+        Study.load(path)
+
+
+def test_failed_save_leaves_the_old_file(study, tmp_path, monkeypatch):
+    path = tmp_path / "one.study"
+    study.save(path)
+    old = path.read_bytes()
+
+    def fail(*_args, **_kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", fail)
+    with pytest.raises(OSError, match="disk full"):
+        study.save(path)
+    assert path.read_bytes() == old
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_saved_study_holds_no_pickle(study, tmp_path):
+    path = tmp_path / "one.study"
+    study.save(path)
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files if name != "study.json"}
+    assert arrays["rewards"].shape == (2,)
