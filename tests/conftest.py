@@ -1,5 +1,8 @@
 """Settings that every test runs under: strict shapes, 64 bits, annotations checked at run time."""
 
+from pathlib import Path
+
+import jax
 from jaxtyping import install_import_hook
 
 # Before the package is first imported: every axis name in an annotation becomes a check. The study
@@ -7,10 +10,6 @@ from jaxtyping import install_import_hook
 CHECKED = ["cocobandits.models", "cocobandits.inference", "cocobandits.policies"]
 with install_import_hook(CHECKED, "beartype.beartype"):
     import cocobandits  # noqa: F401
-
-from pathlib import Path
-
-import jax
 
 # Compiling takes longer than most tests; workers and later runs share what one has compiled.
 CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"

@@ -1,4 +1,4 @@
-"""Slow, obviously right counterparts of the models' formulas, shared by the tests of this folder."""
+"""Slow, obviously right counterparts of the models' formulas, for the tests of this folder."""
 
 import itertools
 import math
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
+from scipy.stats import norm
 
 from cocobandits.models.base import Statistics
 
@@ -65,3 +66,55 @@ def likelihood_table(axis, rewards, noise: float, kind: str) -> np.ndarray:
             for arm in rewards
         ]
     )
+
+
+def fine_joint(
+    log_weights: np.ndarray, edges: Sequence[float], rewards, noise: float, per_cell: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tabulate the posterior of all arm means on a fine tensor grid: points, and their masses.
+
+    The prior is flat inside each cell, with the cells' log-weights given. One point per cell is
+    the node-wise reading; many are a Riemann sum.
+    """
+    points = np.concatenate(
+        [
+            low + (np.arange(per_cell) + 0.5) / per_cell * (high - low)
+            for low, high in itertools.pairwise(edges)
+        ]
+    )
+    joint = np.asarray(log_weights, dtype=float)
+    for arm, observed in enumerate(rewards):
+        fit = sum((-0.5 * ((reward - points) / noise) ** 2 for reward in observed), 0 * points)
+        shape = [1] * len(rewards)
+        shape[arm] = len(points)
+        joint = np.repeat(joint, per_cell, axis=arm) + fit.reshape(shape)
+    mass = np.exp(joint - joint.max())
+    return points, mass / mass.sum()
+
+
+def summarise(points: np.ndarray, mass: np.ndarray, values, next_rewards, noise: float) -> dict:
+    """Add up, point by point, everything that a belief has to answer."""
+    arms = range(mass.ndim)
+    marginals = [mass.sum(axis=tuple(b for b in arms if b != a)) for a in arms]
+    position = np.indices(mass.shape)
+    highest = position.max(axis=0)
+    is_best = position == highest
+    share = is_best / is_best.sum(axis=0)
+    mean = np.array([marginal @ points for marginal in marginals])
+    is_below = points[:, None] <= np.asarray(values)[None, :]
+    density = norm.pdf(np.asarray(next_rewards)[None, :], points[:, None], noise)
+    edge_bins = np.diff(is_below.astype(float), axis=1)
+    last = mass.ndim - 1
+    outer = mass.sum(axis=tuple(range(1, last)))
+    return {
+        "mean": mean,
+        "variance": np.array(
+            [m @ (points - mu) ** 2 for m, mu in zip(marginals, mean, strict=True)]
+        ),
+        "best_probability": (share * mass).reshape(mass.ndim, -1).sum(axis=1),
+        "expected_best": (points[highest] * mass).sum(),
+        "cumulative": np.array([marginal @ is_below for marginal in marginals]),
+        "predictive": np.array([marginal @ density for marginal in marginals]),
+        "pair": edge_bins.T @ outer @ edge_bins,
+        "pair_swapped": (edge_bins.T @ outer @ edge_bins).T,
+    }

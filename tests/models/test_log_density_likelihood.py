@@ -67,7 +67,9 @@ def test_cell_likelihood_is_exact_sixty_deviations_away(mean, cell, sign):
     assert np.all(np.isfinite(actual))
 
     edges = cell_edges(-0.8, 1.0, 5)
-    near, far = sorted((abs(mean - edges[cell]) / deviation, abs(mean - edges[cell + 1]) / deviation))
+    near, far = sorted(
+        (abs(mean - edges[cell]) / deviation, abs(mean - edges[cell + 1]) / deviation)
+    )
     assert near > 57
     log_share = log_upper_tail(near) + math.log1p(
         -math.exp(log_upper_tail(far) - log_upper_tail(near))
@@ -114,16 +116,16 @@ def test_normal_interval_is_exact_when_narrow(middle):
 
 
 @settings(deadline=None, max_examples=50, derandomize=True)
-@given(st.lists(st.floats(-30, 30), min_size=3, max_size=3, unique=True).map(sorted))
+@given(st.lists(st.integers(-3000, 3000), min_size=3, max_size=3, unique=True).map(sorted))
 def test_normal_interval_adds_up(cuts):
     """Two neighbouring intervals hold together what their union holds."""
-    low, middle, high = map(jnp.asarray, cuts)
+    low, middle, high = (jnp.asarray(cut / 100) for cut in cuts)
     parts = np.logaddexp(float(interval(low, middle)), float(interval(middle, high)))
     assert parts == pytest.approx(float(interval(low, high)), rel=1e-8, abs=1e-9)
 
 
 def test_node_reading_is_wrong_by_the_documented_factor():
-    """Integrate 5 pulls over the paper's grid: nodes give 0.24 to 1.88 times that, cells are exact."""
+    """Integrate 5 pulls over the paper's grid: nodes give 0.24 to 1.88 times that."""
     grid = Axis(-2.0, 2.0, 20)
     settings_ = {"context_axes": (), "arm_axis": grid, "num_modes": 1}
     centre = float(grid.nodes[9])

@@ -1,4 +1,4 @@
-"""Small populations whose posterior can be computed by quadrature, and histories drawn from them."""
+"""Small populations whose posterior can be computed otherwise, and histories from them."""
 
 from functools import partial
 from typing import NamedTuple

@@ -47,12 +47,12 @@ def nuts_draws(num_draws: int) -> jax.Array:
     adaptation = blackjax.window_adaptation(blackjax.nuts, log_posterior)
     (state, tuned), _ = adaptation.run(warm_key, jnp.zeros(80), num_steps=400)
     kernel = blackjax.nuts(log_posterior, **tuned)
-    _, (states, _) = jax.lax.scan(
-        lambda current, key: (lambda new: (new[0], new))(kernel.step(key, current)),
-        state,
-        jax.random.split(run_key, num_draws),
-    )
-    return states.position
+
+    def draw(current, key):
+        following, _ = kernel.step(key, current)
+        return following, following.position
+
+    return jax.lax.scan(draw, state, jax.random.split(run_key, num_draws))[1]
 
 
 def best_probabilities(particles: jax.Array, weights: jax.Array) -> np.ndarray:

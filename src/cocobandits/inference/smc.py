@@ -74,6 +74,12 @@ class SmcConfig:
                 f"stage_threshold={self.stage_threshold}, ess_threshold={self.ess_threshold}. "
                 "The paper uses ess_threshold=0.5."
             )
+        if not self.first_step_size > 0 or not 0 < self.correlation_target <= 1:
+            raise ConfigurationError(
+                "Expected first_step_size > 0 and 0 < correlation_target <= 1; got "
+                f"first_step_size={self.first_step_size}, "
+                f"correlation_target={self.correlation_target}. The defaults are 0.5 and 0.5."
+            )
         if self.move_every is not None and self.move_every < 1:
             raise ConfigurationError(
                 f"Expected move_every of at least 1, or None; got move_every={self.move_every}. "
@@ -196,6 +202,11 @@ def _rejuvenate(
         rng_key, stage_key = jax.random.split(rng_key)
         increments = _increments(bridge, state.particles)
         reached = next_temperature(state.log_weights, increments, temperature, target_ess)
+        if not reached > temperature:
+            raise NumericalError(
+                f"Expected some particles to be able to follow the change; got none beyond "
+                f"temperature={float(temperature):g}. Use more particles, or check the reward."
+            )
         state, _ = _reweight(state, increments, reached - temperature)
         stage = _resample_and_move(stage_key, state, bridge, reached, config)
         state, temperature = stage.state, reached

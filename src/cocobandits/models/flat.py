@@ -14,12 +14,13 @@ from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.truncated_normal import (
     Quadrature,
     interval_log_likelihood,
-    mean_deviation,
     quadrature,
-    sample_mean,
     truncated,
+    truncated_quantile,
 )
 from cocobandits.types import ArmValues, ArmVector, Context, Parameters, RngKey, Scalar, Values
+
+_NUM_PIECES = 64
 
 
 @jax.tree_util.register_dataclass
@@ -76,22 +77,17 @@ class FlatBelief(Belief):
 
     def sample(self, rng_key: RngKey, num_draws: int) -> Float[Array, "draw arm"]:
         """Draw each arm from its truncated normal."""
-        key_tilted, key_flat = jax.random.split(rng_key)
-        mean = sample_mean(self.statistics)
-        deviation = mean_deviation(self.statistics, self.reward_noise)
-        shape = (num_draws, len(mean))
-        standard = jax.random.truncated_normal(
-            key_tilted, (self.low - mean) / deviation, (self.high - mean) / deviation, shape
-        )
-        flat = jax.random.uniform(key_flat, shape, minval=self.low, maxval=self.high)
-        tilted = mean[None, :] + deviation[None, :] * standard
-        return jnp.where(self.statistics.count[None, :] > 0, tilted, flat)
+        shares = jax.random.uniform(rng_key, (num_draws, len(self.statistics.count)))
+        lower, upper = jnp.full_like(shares, self.low), jnp.full_like(shares, self.high)
+        return truncated_quantile(self.statistics, self.reward_noise, lower, upper, shares)
 
     def _edges(self) -> Values:
         return jnp.asarray([self.low, self.high])
 
     def _rule(self) -> tuple[Quadrature, ArmValues, ArmValues]:
-        rule = quadrature(self.statistics, self.reward_noise, self._edges())
+        # The product of many flat distribution functions is steep near the top of the range.
+        pieces = jnp.linspace(self.low, self.high, _NUM_PIECES + 1)
+        rule = quadrature(self.statistics, self.reward_noise, pieces)
         return rule, *self._truncated(rule.points)
 
     def _truncated(self, points: Values) -> tuple[ArmValues, ArmValues]:

@@ -75,18 +75,21 @@ def leading_modes(eigenvalues: Sequence[Float[Array, "_"]], num_modes: int) -> M
     ladders = [np.log(np.asarray(ladder)) for ladder in eigenvalues]
 
     def entry(index: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        return -sum(float(ladder[i]) for ladder, i in zip(ladders, index, strict=True)), index
+        log_product = sum(float(ladder[i]) for ladder, i in zip(ladders, index, strict=True))
+        # Equal products may differ in the last digit; rounding lets the index decide everywhere.
+        return -round(log_product, 9), index
 
     start = (0,) * len(ladders)
     heap, seen = [entry(start)], {start}
-    found: list[tuple[tuple[int, ...], float]] = []
+    found: list[tuple[int, ...]] = []
     while heap and len(found) < num_modes:
-        negative_log, index = heapq.heappop(heap)
-        found.append((index, np.exp(-negative_log)))
+        _, index = heapq.heappop(heap)
+        found.append(index)
         for axis, ladder in enumerate(ladders):
             successor = (*index[:axis], index[axis] + 1, *index[axis + 1 :])
             if successor[axis] < len(ladder) and successor not in seen:
                 seen.add(successor)
                 heapq.heappush(heap, entry(successor))
-    indices = np.array([index for index, _ in found], dtype=np.int64)
-    return ModeTable(indices, np.array([value for _, value in found]))
+    indices = np.array(found, dtype=np.int64)
+    logs = sum(ladder[indices[:, axis]] for axis, ladder in enumerate(ladders))
+    return ModeTable(indices, np.exp(logs))

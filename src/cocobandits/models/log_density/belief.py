@@ -14,7 +14,7 @@ from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
 from cocobandits.models.log_density.within_cell import CellTables, cumulative_in_cell
-from cocobandits.models.truncated_normal import mean_deviation, sample_mean
+from cocobandits.models.truncated_normal import truncated_quantile
 from cocobandits.types import ArmCells, ArmValues, ArmVector, RngKey, Scalar, Values
 
 
@@ -84,22 +84,16 @@ class GridBelief(Belief):
 
     def sample(self, rng_key: RngKey, num_draws: int) -> Float[Array, "draw arm"]:
         """Draw a cell, then a truncated normal within it."""
-        key_cell, key_tilted, key_flat = jax.random.split(rng_key, 3)
+        key_cell, key_inside = jax.random.split(rng_key)
         flat = jax.random.choice(
             key_cell, self.probabilities.size, (num_draws,), p=self.probabilities.ravel()
         )
         cells = jnp.stack(jnp.unravel_index(flat, self.probabilities.shape), axis=1)
         if self.kind == "node":
             return self.axis.nodes[cells]
-        mean = sample_mean(self.statistics)[None, :]
-        deviation = mean_deviation(self.statistics, self.reward_noise)[None, :]
+        shares = jax.random.uniform(key_inside, cells.shape)
         lower, upper = self.axis.edges[cells], self.axis.edges[cells + 1]
-        standard = jax.random.truncated_normal(
-            key_tilted, (lower - mean) / deviation, (upper - mean) / deviation
-        )
-        flat_draw = lower + self.axis.spacing * jax.random.uniform(key_flat, lower.shape)
-        tilted = jnp.clip(mean + deviation * standard, lower, upper)
-        return jnp.where(self.statistics.count[None, :] > 0, tilted, flat_draw)
+        return truncated_quantile(self.statistics, self.reward_noise, lower, upper, shares)
 
     def _marginals(self) -> ArmCells:
         arms = range(self.probabilities.ndim)

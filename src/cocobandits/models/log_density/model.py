@@ -55,16 +55,23 @@ class LogDensityConfig:
             raise ConfigurationError(
                 f"Expected at least 2 arms; got num_arms={self.num_arms}. Add an arm."
             )
-        for name in ("reward_noise", "arm_lengthscale", "context_lengthscale", "amplitude"):
+        for name in (
+            "reward_noise",
+            "arm_lengthscale",
+            "context_lengthscale",
+            "amplitude",
+            "memory_limit_gb",
+        ):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
                 raise ConfigurationError(
                     f"Expected a positive number; got {name}={value}. Give a positive value."
                 )
-        if self.num_modes < 1:
-            raise ConfigurationError(
-                f"Expected at least 1 mode; got num_modes={self.num_modes}. Raise it."
-            )
+        for name in ("num_modes", "num_particles"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(
+                    f"Expected at least 1; got {name}={getattr(self, name)}. Raise it."
+                )
         for name, value, allowed in (
             ("kernel", self.kernel, tuple(KERNELS)),
             ("likelihood", self.likelihood, ("cell", "node")),
@@ -79,12 +86,15 @@ class LogDensityConfig:
         num_cells = self.arm_axis.size**self.num_arms
         num_bytes = 8 * num_cells * self.num_particles
         if num_bytes > self.memory_limit_gb * 1e9:
-            largest = (self.memory_limit_gb * 1e9 / (8 * self.num_particles)) ** (1 / self.num_arms)
+            most = int(
+                (self.memory_limit_gb * 1e9 / (8 * self.num_particles)) ** (1 / self.num_arms)
+            )
+            remedy = f"Lower the nodes per arm to {most}, or use" if most > 1 else "Use"
             raise GridTooLargeError(
                 f"Expected a grid within {self.memory_limit_gb:g} GB; got "
                 f"{self.arm_axis.size}^{self.num_arms} = {num_cells:,} cells x "
-                f"{self.num_particles} particles = {num_bytes:,} bytes. Lower the nodes per arm to "
-                f"{int(largest)}, or use fewer arms or particles, or raise memory_limit_gb."
+                f"{self.num_particles} particles = {num_bytes:,} bytes. "
+                f"{remedy} fewer arms or particles, or raise memory_limit_gb."
             )
 
 

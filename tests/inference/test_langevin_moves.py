@@ -1,0 +1,215 @@
+import functools
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from cocobandits.inference import moves
+from cocobandits.inference.weights import uniform
+
+NUM_PARTICLES = 4000
+
+# Likelihood exp(-(x - b)' P (x - b) / 2) times the prior N(0, I): a shifted, correlated Gaussian.
+PRECISION = np.array([[3.0, 1.6], [1.6, 1.2]])
+CENTRE = np.array([1.5, -0.4])
+COVARIANCE = np.linalg.inv(np.eye(2) + PRECISION)
+MEAN = COVARIANCE @ PRECISION @ CENTRE
+# Far from equal: scales applied once where twice is right, or to the wrong axis, would be seen.
+SCALES = jnp.array([0.35, 0.8])
+
+
+def gaussian_likelihood(particles):
+    difference = particles - CENTRE[None, :]
+    gradient = -difference @ PRECISION
+    return 0.5 * jnp.sum(difference * gradient, axis=1), gradient
+
+
+def skewed_likelihood(particles):
+    value = 2 * particles - jnp.exp(particles)
+    return value[:, 0], 2 - jnp.exp(particles)
+
+
+@functools.partial(jax.jit, static_argnames=("likelihood_fn", "is_patched"))
+def run(rng_key, start, likelihood_fn, step_size, scales, *, is_patched=False):
+    """Move 20 times; `is_patched` keeps a monkeypatched formula from meeting a cached one."""
+    del is_patched
+    point = moves.evaluate(start, likelihood_fn)
+    proposal = moves.Proposal(jnp.asarray(step_size), scales)
+    return moves.langevin(rng_key, point, likelihood_fn, proposal, 20)
+
+
+def move_gaussian(seed, start, **options):
+    return run(
+        jax.random.key(seed), jnp.asarray(start), gaussian_likelihood, 1.5, SCALES, **options
+    )
+
+
+def gaussian_start(seed):
+    generator = np.random.default_rng(seed)
+    return generator.multivariate_normal(MEAN, COVARIANCE, NUM_PARTICLES)
+
+
+def gaussian_scores(particles):
+    """Standardise the errors of all first, second and third moments."""
+    centred = np.asarray(particles) - MEAN
+    first = [(centred[:, i], 0.0) for i in range(2)]
+    second = [
+        (centred[:, i] * centred[:, j], COVARIANCE[i, j]) for i, j in [(0, 0), (0, 1), (1, 1)]
+    ]
+    third = [
+        (centred[:, i] * centred[:, j] * centred[:, k], 0.0)
+        for i, j, k in itertools.combinations_with_replacement(range(2), 3)
+    ]
+    return np.array([score(values, expected) for values, expected in first + second + third])
+
+
+def skewed_density(x):
+    return math.exp(2 * x - math.exp(x) - 0.5 * x**2)
+
+
+def skewed_start(seed):
+    """Invert the distribution function on a fine grid: exact draws."""
+    grid = np.linspace(-8, 6, 20_001)
+    cumulated = np.cumsum([skewed_density(x) for x in grid])
+    uniform_draws = np.random.default_rng(seed).uniform(size=NUM_PARTICLES)
+    return np.interp(uniform_draws, cumulated / cumulated[-1], grid)[:, None]
+
+
+def skewed_scores(particles):
+    total = quad(skewed_density, -12, 8)[0]
+    values = np.asarray(particles)[:, 0]
+    return np.array(
+        [
+            score(
+                values**power, quad(lambda x, p=power: x**p * skewed_density(x), -12, 8)[0] / total
+            )
+            for power in (1, 2, 3)
+        ]
+    )
+
+
+def score(values, expected):
+    return (values.mean() - expected) / (values.std() / math.sqrt(len(values)))
+
+
+def test_moves_leave_a_correlated_gaussian_invariant():
+    """Start from exact draws; after 20 moves all moments are those of the closed form."""
+    start = gaussian_start(1)
+    point, acceptance_rate = move_gaussian(2, start)
+    assert np.abs(gaussian_scores(point.particles)).max() < 4
+    # The test means something only if particles moved and some proposals were refused.
+    assert 0.4 < float(acceptance_rate) < 0.95
+    assert float(moves.start_correlation(jnp.asarray(start), point.particles)) < 0.3
+
+
+def test_moves_leave_a_skewed_target_invariant():
+    """Compare three moments with quadrature of prior times exp(2x - e^x)."""
+    start = jnp.asarray(skewed_start(3))
+    scales = jnp.array([0.8])
+    point, acceptance_rate = run(jax.random.key(4), start, skewed_likelihood, 2.0, scales)
+    assert np.abs(skewed_scores(point.particles)).max() < 4
+    assert 0.4 < float(acceptance_rate) < 0.95
+    assert float(moves.start_correlation(start, point.particles)) < 0.3
+
+
+def test_moves_find_the_target_from_elsewhere():
+    """Start all particles at one distant place: 100 moves bring them to the closed form."""
+    particles = np.full((NUM_PARTICLES, 2), 2.5)
+    for seed in range(5):
+        point, _ = move_gaussian(seed, particles)
+        particles = point.particles
+    assert np.abs(gaussian_scores(particles)).max() < 4
+
+
+def test_wrong_acceptance_is_noticed(monkeypatch):
+    """Leave the proposal out of the ratio: the very check above must fail."""
+    monkeypatch.setattr(
+        moves, "_log_transition", lambda source, *_: jnp.zeros(len(source.particles))
+    )
+    point, _ = move_gaussian(2, gaussian_start(1), is_patched=True)
+    assert np.abs(gaussian_scores(point.particles)).max() > 6
+
+
+def test_small_steps_follow_the_preconditioned_gradient():
+    """Langevin refuses O(η^1.5) of its proposals; any other drift would refuse O(η^0.5)."""
+    key, start = jax.random.key(3), jnp.asarray(gaussian_start(1))
+    _, acceptance_rate = run(key, start, gaussian_likelihood, 0.02, SCALES)
+    assert float(acceptance_rate) > 0.999
+
+
+def test_point_carries_its_own_density_and_gradient():
+    """Evaluate the final particles afresh in numpy: blocks of moves must chain."""
+    point, _ = move_gaussian(2, gaussian_start(1))
+    particles = np.asarray(point.particles)
+    pull = (particles - CENTRE) @ PRECISION
+    expected = -0.5 * ((particles - CENTRE) * pull).sum(axis=1) - 0.5 * (particles**2).sum(axis=1)
+    np.testing.assert_allclose(point.log_density, expected, atol=1e-10)
+    np.testing.assert_allclose(point.gradient, -pull - particles, atol=1e-10)
+
+
+def test_proposals_of_undefined_density_are_refused():
+    """A likelihood that is not a number below zero keeps all particles above it."""
+
+    def half_line(particles):
+        value = jnp.where(particles[:, 0] > 0, -particles[:, 0], jnp.nan)
+        return value, jnp.where(particles > 0, -1.0, jnp.nan)
+
+    start = jnp.linspace(0.05, 2.0, 40)[:, None]
+    point, acceptance_rate = run(jax.random.key(7), start, half_line, 1.0, jnp.ones(1))
+    assert np.all(np.asarray(point.particles) > 0)
+    assert 0 < float(acceptance_rate) < 1
+    assert np.all(np.isfinite(point.log_density))
+
+
+def test_spread_is_the_weighted_deviation_of_each_parameter():
+    """Take the root of the diagonal of np.cov with the same weights."""
+    generator = np.random.default_rng(8)
+    particles = generator.normal(size=(30, 3)) * [0.1, 1.0, 20.0] + [5.0, 0.0, -3.0]
+    log_weights = generator.normal(size=30)
+    covariance = np.cov(particles.T, aweights=np.exp(log_weights), bias=True)
+    spread = moves.spread(jnp.asarray(particles), jnp.asarray(log_weights))
+    np.testing.assert_allclose(spread, np.sqrt(np.diag(covariance)), rtol=1e-10)
+
+
+def test_spread_of_identical_particles_is_small_but_positive():
+    """A parameter in which all agree must still be able to move; the other keeps its deviation."""
+    particles = jnp.array([[1.0, 0.0], [1.0, 4.0]])
+    spread = np.asarray(moves.spread(particles, uniform(2)))
+    assert 0 < spread[0] < 1e-2
+    assert spread[1] == pytest.approx(2.0, rel=1e-12)
+
+
+def test_step_size_moves_towards_the_target_acceptance():
+    """Grow when too much is accepted, shrink alike when too little, stay at 57.4 %."""
+    step_size = jnp.asarray(0.3)
+    assert float(moves.adapt(step_size, jnp.asarray(0.9))) > 0.3
+    assert float(moves.adapt(step_size, jnp.asarray(0.1))) < 0.3
+    assert float(moves.adapt(step_size, jnp.asarray(0.574))) == pytest.approx(0.3, rel=1e-12)
+    up, down = (float(moves.adapt(step_size, jnp.asarray(0.574 + d))) for d in (0.2, -0.2))
+    assert up * down == pytest.approx(0.3**2, rel=1e-12)
+
+
+def test_start_correlation_of_known_cases():
+    """Copies correlate fully, mirror images negatively, independent draws hardly."""
+    generator = np.random.default_rng(9)
+    start, other = jnp.asarray(generator.normal(size=(2, 4000, 3)))
+    assert float(moves.start_correlation(start, start)) == pytest.approx(1.0, rel=1e-12)
+    assert float(moves.start_correlation(start, 5 - 2 * start)) == pytest.approx(-1.0, rel=1e-12)
+    assert abs(float(moves.start_correlation(start, other))) < 4 / math.sqrt(3 * 4000)
+
+
+def test_start_correlation_is_the_mean_of_columns():
+    """Average np.corrcoef over parameters; one in which all ancestors agree counts as unmoved."""
+    generator = np.random.default_rng(10)
+    start, noise = generator.normal(size=(2, 200, 3))
+    now = start + np.array([0.1, 1.0, 10.0]) * noise
+    expected = [np.corrcoef(start[:, i], now[:, i])[0, 1] for i in range(3)]
+    actual = moves.start_correlation(jnp.asarray(start), jnp.asarray(now))
+    assert float(actual) == pytest.approx(np.mean(expected), rel=1e-10)
+    start[:, 2] = 4.0
+    actual = moves.start_correlation(jnp.asarray(start), jnp.asarray(now))
+    assert float(actual) == pytest.approx((expected[0] + expected[1] + 1) / 3, rel=1e-10)
