@@ -65,9 +65,8 @@ def test_gids_gains_match_the_literal_sums():
     particles = jax.random.normal(jax.random.key(3), (4, 6))
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     statistics = Statistics.empty(2).add(0, 0.6).add(1, -0.3)
-    readings = jax.vmap(lambda p: acquisition.read(model.posterior(p, jnp.zeros(0), statistics)))(
-        particles
-    )
+    read = jax.vmap(lambda p: acquisition.read(model.posterior(p, jnp.zeros(0), statistics)))
+    readings = jax.jit(read)(particles)
     rewards = np.linspace(acquisition.lowest, acquisition.highest, acquisition.num_rewards)
     predictive = np.asarray(readings.predictive)
 
@@ -82,9 +81,9 @@ def test_gids_gains_match_the_literal_sums():
             updated = weights * predictive[:, arm, number]
             after += predictive[particle, arm, number] / total * entropy(updated / updated.sum())
         expected[particle, arm] = max(entropy(weights) - after, 0.0)
+    gains_of = jax.jit(acquisition._gains)
     gains = jnp.stack(
-        [acquisition._gains(jnp.log(weights), readings.predictive[:, arm]) for arm in range(2)],
-        axis=1,
+        [gains_of(jnp.log(weights), readings.predictive[:, arm]) for arm in range(2)], axis=1
     )
     np.testing.assert_allclose(gains, expected, rtol=1e-9, atol=1e-12)
 
@@ -93,11 +92,14 @@ def test_reward_grid_integrates_predictive_densities():
     """The sum over the rewards of GIDS is one to nine digits, in the paper's preset."""
     model = LogDensityModel(LogDensityConfig(2))
     acquisition = GlobalInformationDirectedSampling.for_model(model)
-    belief = model.posterior(
-        jax.random.normal(jax.random.key(0), (80,)),
-        jnp.array([0.3]),
-        Statistics.empty(2).add(0, 0.6),
-    )
+    statistics = Statistics.empty(2).add(0, 0.6)
+
+    @jax.jit
+    def predictive(parameters: jax.Array) -> jax.Array:
+        belief = model.posterior(parameters, jnp.array([0.3]), statistics)
+        return acquisition.read(belief).predictive
+
+    densities = predictive(jax.random.normal(jax.random.key(0), (80,)))
     step = (acquisition.highest - acquisition.lowest) / (acquisition.num_rewards - 1)
-    totals = acquisition.read(belief).predictive.sum(axis=1) * step
+    totals = densities.sum(axis=1) * step
     np.testing.assert_allclose(totals, 1.0, atol=1e-6)

@@ -44,9 +44,9 @@ def demo(
         for name in dict.fromkeys((policy, "ind-ts", "uniform"))
     }
     study, records = runs[policy]
-    console.print(_first_choices(environment, world, records))
+    console.print(_first_choices(environment, world, records), "")
     if policy != "uniform":
-        console.print(_beliefs(study))
+        console.print(_beliefs(study), "")
     console.print(_regrets({name: made for name, (_, made) in runs.items()}))
 
 

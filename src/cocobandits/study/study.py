@@ -250,7 +250,9 @@ class Study:
         self._settle(number, Status.CLOSED, math.nan)
 
     def withdraw(self, user: str) -> None:
-        """Forget a user's rewards: the posterior becomes what it is without that user.
+        """Unlearn a user's rewards: the posterior becomes what it is without that user.
+
+        The log of decisions keeps what was decided and rewarded.
 
         Raises:
             UnknownNameError: the user is not enrolled.

@@ -50,8 +50,10 @@ def decompose(axis: ContextAxis, kernel: KernelName, lengthscale: float) -> Axis
     gram = np.asarray(correlation(kernel, distance, lengthscale))
     values, vectors = np.linalg.eigh(gram)
     values, vectors = values[::-1], vectors[:, ::-1]
-    # The sign of an eigenvector is arbitrary; fix it so that machines agree.
-    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
+    # The sign of an eigenvector is arbitrary; fix it so that machines agree. An antisymmetric one
+    # has two largest entries, and only rounding makes one of them the first.
+    first_largest = np.abs(vectors).round(6).argmax(axis=0)
+    largest = np.take_along_axis(vectors, first_largest[None, :], axis=0)
     vectors = vectors * np.where(largest < 0, -1.0, 1.0)
     is_sound = values > _SMALLEST_EIGENVALUE * values[0]
     return AxisBasis(

@@ -1,0 +1,120 @@
+import importlib
+import io
+import json
+import re
+import tomllib
+import zipfile
+from itertools import accumulate
+
+import numpy as np
+from doc_pages import PACKAGE, ROOT, code_names, fenced, read, section, tables, tree
+
+from cocobandits import Study
+from cocobandits.study.decisions import Status
+
+PAGE = read("docs/architecture.md")
+
+
+def resolve(name):
+    """Follow a name `module:function` into the package."""
+    module, _, path = name.partition(":")
+    found = importlib.import_module(f"cocobandits.{module}")
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def make_study():
+    study = Study(["left", "right"], {"age": (18, 90)}, (0.0, 1.0), 0.1, policy="uniform", seed=4)
+    for number in range(6):
+        study.enrol(f"user-{number}", {"age": 20 + number})
+        decision = study.decide(f"user-{number}")
+        if number < 4:
+            study.reward(decision.id, 0.25 * number)
+    return study
+
+
+def test_tree_is_the_package():
+    """Compare with all modules but the empty ones that only make a folder a package."""
+    named = tree(fenced(section(PAGE, "The tree"))[0][1])
+    for path in named:
+        assert (ROOT / path).exists(), path
+    modules = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")}
+    inner = {path for path in modules if path.endswith("/__init__.py")}
+    assert modules - inner <= set(named)
+
+
+def test_arrows_are_the_layers_contract():
+    """Compare with the contract that import-linter enforces."""
+    [contract] = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    assert fenced(section(PAGE, "Imports"))[0][1].strip() == " -> ".join(contract["layers"])
+
+
+def test_answers_to_where_exist():
+    """Look up every file."""
+    [rows] = tables(section(PAGE, "Where does X live?"))
+    for row in rows:
+        [path] = code_names(row["file"])
+        assert (ROOT / path).is_file(), path
+
+
+def test_functions_in_the_life_of_a_reward_exist():
+    """Import every name."""
+    [steps] = tables(section(PAGE, "The life of one reward"))
+    assert [row["step"] for row in steps] == [str(number + 1) for number in range(len(steps))]
+    assert 6 <= len(steps) <= 8
+    for row in steps:
+        for name in code_names(row["where"]):
+            assert resolve(name), name
+
+
+def test_functions_of_state_and_randomness_exist():
+    """Import every name, and compare the purposes of keys."""
+    text = section(PAGE, "State and randomness")
+    for name in [name for name in code_names(text) if ":" in name]:
+        assert resolve(name), name
+    purposes = importlib.import_module("cocobandits.study.study")._PURPOSES
+    assert set(purposes) <= set(code_names(text))
+
+
+def test_saved_study_has_the_documented_entries(tmp_path):
+    """Save a study and list the archive."""
+    [rows] = tables(section(PAGE, "Storage"))
+    documented = {name for row in rows for name in code_names(row["entry"])}
+    path = tmp_path / "small.study"
+    make_study().save(path)
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.namelist()
+        text = json.loads(archive.read("study.json"))
+        statuses = np.load(io.BytesIO(archive.read("statuses.npy")))
+        rewards = np.load(io.BytesIO(archive.read("rewards.npy")))
+    assert {name for name in entries if not name.startswith("state-")} == {
+        name for name in documented if not name.startswith("state-")
+    }
+    keys = {"format", "version", "design", "users", "withdrawn", "num_updates", "sha256"}
+    assert set(text) == keys
+    assert set(text["sha256"]) == {name.removesuffix(".npy") for name in entries[1:]}
+    assert len(statuses) == len(rewards) == 6
+    np.testing.assert_array_equal(np.isnan(rewards), [False] * 4 + [True] * 2)
+    with np.load(path) as opened:
+        np.testing.assert_array_equal(opened["rewards"], rewards)
+
+
+def test_arm_follows_from_the_stored_draw():
+    """Invert the cumulated probabilities by hand for every decision."""
+    study = make_study()
+    for number in range(study.num_decisions):
+        decision = study.decision(f"d{number}")
+        sums = accumulate(decision.probabilities.values())
+        first = next(
+            arm
+            for arm, total in zip(decision.probabilities, sums, strict=True)
+            if total > decision.draw
+        )
+        assert decision.arm == first
+
+
+def test_statuses_are_those_listed():
+    """Read them off the table of entries."""
+    listed = re.findall(r"and (\w+), (\w+), (\w+) or (\w+) \|", section(PAGE, "Storage"))
+    assert listed == [tuple(status.name.lower() for status in Status)]

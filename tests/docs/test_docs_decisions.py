@@ -1,0 +1,106 @@
+import contextlib
+import io
+import re
+import tomllib
+
+import pytest
+from doc_pages import ROOT, code_names, executed, read, section, tables
+
+from cocobandits.inference import moves, smc
+from cocobandits.models.log_density import LogDensityConfig
+from cocobandits.policies.registry import CocoSettings
+
+FOLDER = ROOT / "docs" / "decisions"
+PAGES = sorted(FOLDER.glob("[0-9]*.md"))
+EXAMPLES = [
+    pytest.param(code, output, id=page.stem)
+    for page in PAGES
+    for code, output in executed(page.read_text(encoding="utf-8"))
+]
+
+
+def page(number):
+    [found] = FOLDER.glob(f"{number:04d}-*.md")
+    return found.read_text(encoding="utf-8")
+
+
+def test_numbers_have_no_gaps():
+    """Count from one."""
+    numbers = [int(path.name[:4]) for path in PAGES]
+    assert numbers == list(range(1, len(PAGES) + 1))
+
+
+def test_index_lists_every_decision():
+    """Compare file names and titles, in order."""
+    listed = re.findall(r"^\d+\. \[([^\]]+)\]\(([^)]+)\)", read("docs/decisions/README.md"), re.M)
+    titles = [
+        re.match(r"# \d+\. (.*)\n", path.read_text(encoding="utf-8")).group(1) for path in PAGES
+    ]
+    assert listed == list(zip(titles, [path.name for path in PAGES], strict=True))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_page_has_its_form(path):
+    """Context, decision and consequences, on one page."""
+    text = path.read_text(encoding="utf-8")
+    assert int(re.match(r"# (\d+)\. ", text).group(1)) == int(path.name[:4])
+    assert re.findall(r"^## (.*)$", text, re.M) == ["Context", "Decision", "Consequences"]
+    assert 15 <= sum(bool(line.strip()) for line in text.splitlines()) <= 42
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_files_and_tests_named_exist(path):
+    """Look up every path, and every test in its file."""
+    for name in code_names(path.read_text(encoding="utf-8")):
+        if not re.match(r"(src|tests|docs|requirements)/", name):
+            continue
+        file, _, test = name.partition("::")
+        assert (ROOT / file).exists(), file
+        if test:
+            assert re.search(rf"^def {test}\(", read(file), re.M), name
+
+
+@pytest.mark.parametrize(("code", "expected"), EXAMPLES)
+def test_examples_print_what_stands_below_them(code, expected):
+    """Execute them in this process."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "example", "exec"), {})
+    assert printed.getvalue() == expected
+
+
+def test_defaults_named_are_those_of_the_code():
+    """Compare the constants of decisions 4, 5 and 7."""
+    text, config = page(7), smc.SmcConfig()
+    assert f"acceptance of {moves.TARGET_ACCEPTANCE:.1%}".replace("%", " %") in text
+    assert f"starts at {config.first_step_size}" in text
+    assert f"blocks of {config.moves_per_block}" in text
+    assert f"below {config.correlation_target}" in text
+    assert f"most {config.max_blocks} blocks" in text
+    assert config.move_every is None
+    assert CocoSettings().amplitude == LogDensityConfig(3).amplitude == 2.0
+    assert CocoSettings().num_modes == LogDensityConfig(3).num_modes == 80
+
+
+def test_every_dependency_has_its_reason():
+    """Compare decision 13 with pyproject.toml."""
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    declared = {re.match(r"[\w-]+", item).group() for group in groups for item in group}
+    rows = [row for table in tables(section(page(13), "Decision")) for row in table]
+    assert {name for row in rows for name in code_names(row["package"])} == declared
+
+
+def test_pinned_packages_have_hashes_and_no_addresses():
+    """Read the pinned file as text."""
+    pinned = read("requirements/dev.txt")
+    assert "://" not in pinned
+    packages = re.findall(r"^[\w.-]+(?:\[[\w,]+\])?==.*?(?=^\S|\Z)", pinned, re.M | re.S)
+    assert len(packages) > 20
+    assert all("--hash=sha256:" in package for package in packages)
+
+
+def test_only_the_tests_use_blackjax_and_scipy():
+    """Search the package for imports."""
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"^\s*(?:import|from) (?:scipy|blackjax)", read(str(path)), re.M), path

@@ -1,0 +1,70 @@
+import re
+import tomllib
+
+import pytest
+from doc_pages import PAGES, ROOT, read
+
+import cocobandits
+from cocobandits.cli.main import app
+from cocobandits.environments.registry import environment_names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    """Resolve every link from the folder of its page."""
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target.split("#")[0]).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_stand_alone(page):
+    """No addresses, and no path that only exists on one machine."""
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"\w+://\S+", text) == []
+    assert [
+        path for path in re.findall(r"(?<![\w.>/])/\w+/\S+", text) if "/path/to" not in path
+    ] == []
+
+
+def test_tests_named_in_the_readme_exist():
+    """And the factor stands in the test that is named."""
+    [named] = re.findall(r"two fifths of what `ind-ts` loses\n\(`([^`]+)`\)", read("README.md"))
+    assert "assert ours < 0.4 * alone" in read(named)
+
+
+def test_changelog_begins_with_the_present_version():
+    """Compare with pyproject.toml and the package."""
+    version = tomllib.loads(read("pyproject.toml"))["project"]["version"]
+    [first, *_] = re.findall(r"^## (\S+)", read("CHANGELOG.md"), re.M)
+    assert first == version == cocobandits.__version__
+
+
+def test_changelog_is_written_in_sentences():
+    """Each entry is one sentence that ends with a full stop."""
+    entries = re.findall(r"^- (.*)$", read("CHANGELOG.md"), re.M)
+    assert len(entries) > 5
+    for entry in entries:
+        assert re.fullmatch(r"[A-Z`][^\n]*[^.]\.", entry), entry
+        assert ". " not in entry, entry
+
+
+def test_names_in_the_changelog_exist():
+    """Look up policies, environments and members of Study."""
+    known = {*cocobandits.__all__, *dir(cocobandits.Study), *environment_names()}
+    known |= {*cocobandits.policy_names()}
+    known |= {f"coco {command.callback.__name__}" for command in app.registered_commands}
+    named = set(re.findall(r"`([^`]+)`", read("CHANGELOG.md")))
+    assert named <= known
+
+
+def test_every_page_is_reached_from_the_readme():
+    """Follow links from page to page."""
+    seen, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop().resolve()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        links = re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+        waiting += [page.parent / target.split("#")[0] for target in links]
+    assert set(PAGES) <= seen

@@ -1,0 +1,119 @@
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from html import unescape
+
+import pytest
+from doc_pages import PACKAGE, ROOT, code_names, executed, fenced, read, section, tables, tree
+
+from cocobandits import Study, policy_names
+from cocobandits.environments.registry import environment_names
+
+README = read("README.md")
+PICTURE = "docs/images/diet.svg"
+
+
+def load_picture_script():
+    path = ROOT / "docs" / "images" / "make_demo_svg.py"
+    spec = importlib.util.spec_from_file_location("make_demo_svg", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def text_of(picture):
+    """Read the lines of text off a picture, without blanks."""
+    return ["".join(unescape(line).split()) for line in re.findall(r"<text [^>]*>([^<]*)", picture)]
+
+
+def test_example_prints_what_stands_below_it():
+    """Run it in a process of its own, as a reader would."""
+    [(code, expected)] = executed(README)
+    # Only compiles faster; the persistent cache of the other tests serves this process too.
+    environment = os.environ | {
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "jax"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+    }
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (expected, "")
+    assert len(code.splitlines()) <= 13
+
+
+def test_folder_map_is_true_and_complete():
+    """Compare the tree with the folders, and with the modules beside them."""
+    named = tree(fenced(section(README, "Folder map"))[0][1])
+    for path in named:
+        assert (ROOT / path).exists(), path
+    there = {
+        str(entry.relative_to(ROOT))
+        for entry in PACKAGE.iterdir()
+        if entry.suffix == ".py" or (entry / "__init__.py").exists()
+    }
+    assert there - {"src/cocobandits/__init__.py"} <= set(named)
+
+
+def test_commands_are_in_the_makefile():
+    """Read every `make` line of the page."""
+    targets = re.findall(r"^([a-z-]+):", read("Makefile"), re.M)
+    commands = re.findall(r"^make (\S+)", README, re.M)
+    assert commands == ["run", "test"]
+    assert set(commands) <= set(targets)
+
+
+def test_required_python_is_the_declared_one():
+    """Compare with pyproject.toml."""
+    declared = tomllib.loads(read("pyproject.toml"))["project"]["requires-python"]
+    [stated] = re.findall(r"Python (\S+) or newer", README)
+    assert declared == f">={stated}"
+
+
+def test_every_call_of_a_study_is_described():
+    """Compare the table with the public members of Study, and with its constructor."""
+    [calls] = tables(section(README, "What a study does"))
+    described = set(re.findall(r"tudy\.(\w+)", " ".join(row["call"] for row in calls)))
+    public = {name for name in dir(Study) if not name.startswith("_")}
+    assert described <= public
+    assert public - described == {"decision", "design", "num_decisions", "users"}
+    [constructor] = re.findall(r"`Study\(([^)]*)\)`", calls[0]["call"])
+    assert constructor.split(", ") == list(inspect.signature(Study).parameters)
+
+
+def test_policies_and_environments_are_those_registered():
+    """Compare with the registries."""
+    [line] = re.findall(r"^Policies: (.*?)\. ", README, re.M)
+    assert tuple(code_names(line)) == policy_names()
+    missing = code_names(section(README, "What is not reproduced"))
+    assert set(environment_names()) == {"mixture", "diet"} <= set(missing)
+
+
+def test_picture_is_there_and_names_no_address():
+    """The only address is the name of the SVG format itself."""
+    assert f"({PICTURE})" in README
+    addresses = re.findall(r"\w+://[^\"'\s)]*", read(PICTURE))
+    assert addresses == ["http://www.w3.org/2000/svg"]
+    assert "@font-face" not in read(PICTURE)
+
+
+def test_picture_is_drawn_the_same_from_the_same_output():
+    """Draw a small table twice, and find its text again."""
+    script = load_picture_script()
+    output = "Some people.\n\n\n\nA title  \n┏━━┓\n│ 1│\n└──┘\nB title\n└──┘\n"
+    assert script.tidy(output) == "Some people.\n\nA title\n┏━━┓\n│ 1│\n└──┘\n\nB title\n└──┘"
+    picture = script.render(output)
+    assert picture == script.render(output)
+    expected = ["codemo", "Somepeople.", "Atitle", "┏━━┓", "│1│", "└──┘", "Btitle", "└──┘"]
+    shown = text_of(picture)
+    assert [line for line in shown if line in expected] == expected[1:]
+
+
+@pytest.mark.slow
+def test_picture_shows_what_the_demo_prints():
+    """Run the demo again; if this fails, run docs/images/make_demo_svg.py."""
+    script = load_picture_script()
+    assert read(PICTURE) == script.render(script.run_demo())
