@@ -1,6 +1,8 @@
 """The public API: what a user of `Study` may rely on."""
 
+import cProfile
 import math
+import pstats
 import subprocess
 import sys
 
@@ -271,3 +273,22 @@ def test_long_histories_compile_nothing_and_keep_their_size():
     assert [leaf.shape for leaf in jax.tree.leaves(study._state)] == sizes
     assert compiled == []
     assert float(study._policy.users(study._state).of(0)[1].count.sum()) == 600
+
+
+def test_a_million_earlier_decisions_add_no_work():
+    """Count function calls of one decision and reward, before and after a million others."""
+    study = make_study("ind-ts")
+    study.enrol("anna", {"age": 34})
+    for _ in range(5):
+        serve(study, "anna", 0.5)
+
+    def num_calls() -> int:
+        profile = cProfile.Profile()
+        profile.runcall(serve, study, "anna", 0.5)
+        return pstats.Stats(profile).total_calls
+
+    few = min(num_calls() for _ in range(5))
+    for column in vars(study._log).values():
+        column.extend([column[-1]] * 1_000_000)
+    assert study.num_decisions > 1_000_000
+    assert min(num_calls() for _ in range(5)) <= few + 10
