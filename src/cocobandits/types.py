@@ -4,7 +4,7 @@ One list of axes: particle, parameter, mode, cell, arm, feature, user, value, dr
 annotation is a claim that the tests check at run time.
 """
 
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 Scalar = Float[Array, ""]
 RngKey = Array
@@ -14,7 +14,6 @@ Parameters = Float[Array, " parameter"]
 LogWeights = Float[Array, " particle"]
 PerParticle = Float[Array, " particle"]
 Ancestors = Int[Array, " particle"]
-Accepted = Bool[Array, " particle"]
 
 Context = Float[Array, " feature"]
 ArmVector = Float[Array, " arm"]

@@ -93,8 +93,8 @@ def test_model_refuses_more_modes_than_the_grid_has():
 
 
 def test_large_grid_is_refused_with_its_size():
-    """Count by hand: 20^6 cells x 200 particles x 8 bytes."""
-    message = r"within 2 GB; got 20\^6 = 64,000,000 cells x 200 particles = 102,400,000,000 bytes"
+    """Count by hand: 20^6 cells x 200 particles x 3 doubles of 8 bytes."""
+    message = r"within 2 GB; got 20\^6 = 64,000,000 cells x 200 particles = 307,200,000,000 bytes"
     with pytest.raises(GridTooLargeError, match=message):
         LogDensityConfig(6)
 

@@ -292,3 +292,20 @@ def test_a_million_earlier_decisions_add_no_work():
         column.extend([column[-1]] * 1_000_000)
     assert study.num_decisions > 1_000_000
     assert min(num_calls() for _ in range(5)) <= few + 10
+
+
+@pytest.mark.parametrize("policy", ["ind-ts", "npm-ts"])
+def test_interval_of_a_narrow_belief_is_narrow(policy):
+    """After 400 rewards of every arm, nine tenths lie within 1.645 σ/√n of the average."""
+    study = make_study(policy)
+    study.enrol("anna", {"age": 34})
+    statistics = study._policy.users(study._state).of(0)[1]
+    many = statistics._replace(
+        count=statistics.count + 400,
+        total=statistics.total + 400 * 0.1234,
+        total_square=statistics.total_square + 400 * (0.1234**2 + 0.01),
+    )
+    study._learn(0, many)
+    for arm in study.explain("anna").arms.values():
+        expected = 0.1234 + 1.645 * 0.1 / 20 * np.array([-1, 1])
+        np.testing.assert_allclose(arm.interval, expected, atol=2e-4)

@@ -1,6 +1,8 @@
 """Bad input gets one clear error that names the value and the remedy, and changes nothing."""
 
+import hashlib
 import json
+import math
 import zipfile
 
 import jax
@@ -13,6 +15,7 @@ from cocobandits.errors import (
     ConflictError,
     GridTooLargeError,
     InputError,
+    NumericalError,
     StorageError,
     UnknownNameError,
     UnsupportedError,
@@ -69,12 +72,21 @@ DESIGN_ERRORS = [
     ({"context": {"sex": ["f", "f"]}}, ConfigurationError, r"different categories; got sex"),
     ({"context": {"": (0, 1)}}, ConfigurationError, r"got feature=''"),
     ({"policy": "best"}, UnknownNameError, r"policy='best'.*npm-ts, gids, ind-ts, uniform"),
-    ({"seed": -1}, ConfigurationError, r"whole number from zero; got seed=-1"),
+    ({"seed": -1}, ConfigurationError, r"whole number from zero to 2\^63 - 1; got seed=-1"),
     ({"seed": 1.5}, ConfigurationError, r"got seed=1.5"),
+    ({"seed": 2**63}, ConfigurationError, r"zero to 2\^63 - 1; got seed=9223372036854775808"),
+    ({"arms": "ab"}, ConfigurationError, r"list of arm names; got arms='ab'"),
+    ({"arms": 5}, ConfigurationError, r"list of arm names; got arms=5"),
+    ({"context": None}, ConfigurationError, r"mapping from feature.*got context=None"),
+    ({"settings": {}}, ConfigurationError, r"Expected CocoSettings; got settings=\{\}"),
+    ({"context": {"sex": ["f", ""]}}, ConfigurationError, r"category names; got sex"),
+    ({"reward_noise": 1e-5}, ConfigurationError, r"0.0001 to 10000 times the width"),
+    ({"reward_noise": 1e200}, ConfigurationError, r"got reward_noise=1e\+200 for a width of 1"),
+    ({"reward_range": (0, 10**400)}, ConfigurationError, r"two finite numbers"),
     (
         {"arms": list("abcdef"), "settings": CocoSettings()},
         GridTooLargeError,
-        r"20\^6 = 64,000,000 cells x 200 particles = 102,400,000,000 bytes. Lower the nodes",
+        r"20\^6 = 64,000,000 cells x 200 particles = 307,200,000,000 bytes. Lower the nodes",
     ),
     ({"settings": CocoSettings(num_modes=10_000, nodes_per_arm=3)}, ConfigurationError, r"at most"),
 ]
@@ -113,6 +125,9 @@ CALL_ERRORS = [
     (lambda s: s.reward("x", 0.5), UnknownNameError, r"decision='x'"),
     (lambda s: s.reward(2, 0.5), UnknownNameError, r"decision=2"),
     (lambda s: s.reward("d01", 0.5), UnknownNameError, r"decision='d01'"),
+    (lambda s: s.reward("d" + "1" * 5000, 0.5), UnknownNameError, r"decision='d111"),
+    (lambda s: s.reward("d1", 10**400), InputError, r"finite number; got reward=1000"),
+    (lambda s: s.decide(["anna"]), UnknownNameError, r"user=\['anna'\]"),
     (lambda s: s.reward("d1", float("nan")), InputError, r"finite number; got reward=nan"),
     (lambda s: s.reward("d1", float("inf")), InputError, r"finite number; got reward=inf"),
     (lambda s: s.reward("d1", None), InputError, r"finite number; got reward=None"),
@@ -153,8 +168,11 @@ def test_policy_without_beliefs_says_so():
 
 
 def _rewrite(path, member: str, content: bytes) -> None:
+    """Replace one member, and seal the text again as if it had been written so."""
     with zipfile.ZipFile(path) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
+    if member == "study.json":
+        kept["study.json.sha256"] = hashlib.sha256(content).hexdigest().encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, old in (kept | {member: content}).items():
             archive.writestr(name, old)
@@ -207,7 +225,16 @@ def test_load_refuses_a_later_version_and_a_broken_design(study, tmp_path):
         Study.load(path)
     broken = text | {"design": text["design"] | {"arms": ["a"]}}
     _rewrite(path, "study.json", json.dumps(broken).encode())
-    with pytest.raises(StorageError, match="its design cannot be read"):
+    with pytest.raises(StorageError, match=r"its content cannot be used .Expected at least two"):
+        Study.load(path)
+    wider = text | {"design": text["design"] | {"arms": ["a", "b", "c"]}}
+    _rewrite(path, "study.json", json.dumps(wider).encode())
+    with pytest.raises(StorageError, match="its state does not fit its design"):
+        Study.load(path)
+    _rewrite(
+        path, "study.json", json.dumps({k: v for k, v in text.items() if k != "users"}).encode()
+    )
+    with pytest.raises(StorageError, match="its content cannot be used"):
         Study.load(path)
 
 
@@ -220,15 +247,70 @@ def test_failed_save_leaves_the_old_file(study, tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(zipfile.ZipFile, "writestr", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(StorageError, match=r"can be written; got path=.*disk full.*free the disk"):
         study.save(path)
     assert path.read_bytes() == old
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_any_flipped_byte_is_found_or_harmless(study, tmp_path):
+    """Damage the file at 150 places, one at a time: it loads the same study, or says so."""
+    path = tmp_path / "one.study"
+    study.save(path)
+    whole = path.read_bytes()
+    expected = study.decide("anna")
+    refused = 0
+    for place in np.random.default_rng(0).integers(len(whole), size=150):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x10
+        path.write_bytes(damaged)
+        try:
+            assert Study.load(path).decide("anna") == expected
+        except StorageError:
+            refused += 1
+    assert refused > 100
+
+
+def test_edited_text_is_found(study, tmp_path):
+    path = tmp_path / "one.study"
+    study.save(path)
+    with zipfile.ZipFile(path) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist()}
+    kept["study.json"] = kept["study.json"].replace(b'"num_updates": 2', b'"num_updates": 7')
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in kept.items():
+            archive.writestr(name, content)
+    with pytest.raises(StorageError, match=r"study.json was changed"):
+        Study.load(path)
+
+
+def test_save_to_a_folder_is_refused(study, tmp_path):
+    with pytest.raises(StorageError, match="place that can be written"):
+        study.save(tmp_path)
+
+
+def test_numpy_numbers_can_be_saved(tmp_path):
+    design = DESIGN | {"reward_noise": np.float32(0.05), "reward_range": (np.int64(0), np.int64(1))}
+    study = Study(**design, seed=np.int64(3))
+    study.save(tmp_path / "one.study")
+    assert Study.load(tmp_path / "one.study").design == study.design
+
+
+def test_probabilities_that_are_not_a_distribution_are_refused(study, monkeypatch):
+    broken = jax.numpy.array([math.nan, 0.5])
+    monkeypatch.setattr(study._policy, "probabilities", lambda *_: broken)
+    study.close("d1")
+    before = _fingerprint(study)
+    with pytest.raises(NumericalError, match=r"sum to one; got \[nan, 0.5\] from policy='npm-ts'"):
+        study.decide("anna")
+    assert _fingerprint(study) == before
 
 
 def test_saved_study_holds_no_pickle(study, tmp_path):
     path = tmp_path / "one.study"
     study.save(path)
     with np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files if name != "study.json"}
+        arrays = {
+            name: archive[name] for name in archive.files if not name.startswith("study.json")
+        }
     assert arrays["rewards"].shape == (2,)

@@ -83,6 +83,10 @@ class Belief(ABC):
         """Compute E[max_a μ_a]."""
 
     @abstractmethod
+    def values(self) -> Values:
+        """Lay out values in order, dense where the belief is narrow, the same for all particles."""
+
+    @abstractmethod
     def cumulative(self, values: Values) -> ArmValues:
         """Compute P(μ_a ≤ value) for every arm."""
 

@@ -55,6 +55,10 @@ class FlatBelief(Belief):
         rule, density, below = self._rule()
         return jnp.sum((density * _product_of_others(below)) @ (rule.weights * rule.points))
 
+    def values(self) -> Values:
+        """Take the points of the quadrature."""
+        return self._rule()[0].points
+
     def cumulative(self, values: Values) -> ArmValues:
         """Compute P(μ_a ≤ value)."""
         inside = jnp.clip(values, self.low, self.high)

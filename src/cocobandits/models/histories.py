@@ -1,7 +1,7 @@
 """Many users at once: the likelihood of a whole population's histories, particle by particle.
 
-Owns the table of users and the sum of log-evidences over it, with its gradient. A change of some
-users' statistics is a path from the old likelihood (temperature 0) to the new one (temperature 1).
+Owns the table of users and the sum of log-evidences over it, with its gradient. A change of one
+user's statistics is a path from the old likelihood (temperature 0) to the new one (temperature 1).
 """
 
 from dataclasses import dataclass

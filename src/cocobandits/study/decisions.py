@@ -5,6 +5,8 @@ from enum import IntEnum
 
 from cocobandits.errors import UnknownNameError
 
+_MOST_DIGITS = 18
+
 
 class Status(IntEnum):
     """What has become of a decision."""
@@ -61,7 +63,13 @@ class DecisionLog:
             UnknownNameError: there is no such decision.
         """
         digits = decision_id[1:] if isinstance(decision_id, str) else ""
-        if digits.isascii() and digits.isdigit() and make_id(int(digits)) == decision_id:
+        is_short = 0 < len(digits) <= _MOST_DIGITS
+        if (
+            is_short
+            and digits.isascii()
+            and digits.isdigit()
+            and make_id(int(digits)) == decision_id
+        ):
             number = int(digits)
             if number < len(self):
                 return number

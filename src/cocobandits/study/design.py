@@ -7,6 +7,7 @@ rewards on [-2, 2], continuous features on [-1, 1], categories as numbers from z
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,8 @@ FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 STANDARD_RANGE = (-2.0, 2.0)
 # A reward further outside the range than this many noise deviations is taken for a typing error.
 MOST_DEVIATIONS = 10.0
+# Beyond these shares of the width of the range, sums over rewards lose their digits.
+LEAST_NOISE, MOST_NOISE = 1e-4, 1e4
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class Feature:
                 )
             return cls(name, range=(low, high))
         is_listing = isinstance(declared, list | tuple)
-        if is_listing and len(declared) >= 2 and all(isinstance(item, str) for item in declared):
+        is_named = is_listing and all(isinstance(item, str) and item.strip() for item in declared)
+        if is_named and len(declared) >= 2:
             names = tuple(str(item) for item in declared)
             if len(set(names)) < len(names):
                 raise ConfigurationError(
@@ -117,12 +121,65 @@ class StudyDesign:
                 f"Expected a positive, finite noise; got reward_noise={self.reward_noise!r}. "
                 "Give the standard deviation of a reward around its arm mean."
             )
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+        width = self.reward_range[1] - self.reward_range[0]
+        if not LEAST_NOISE * width <= self.reward_noise <= MOST_NOISE * width:
             raise ConfigurationError(
-                f"Expected a whole number from zero; got seed={self.seed!r}. Use for example 0."
+                f"Expected a noise from {LEAST_NOISE:g} to {MOST_NOISE:g} times the width of the "
+                f"reward range; got reward_noise={self.reward_noise!r} for a width of {width:g}. "
+                "Check the units of both."
+            )
+        is_whole = isinstance(self.seed, int) and not isinstance(self.seed, bool)
+        if not is_whole or not 0 <= self.seed < 2**63:
+            raise ConfigurationError(
+                f"Expected a whole number from zero to 2^63 - 1; got seed={self.seed!r}. "
+                "Use for example 0."
             )
         if self.policy not in policy_names():
             raise UnknownNameError("policy", self.policy, policy_names(), "Choose one of these.")
+
+    @classmethod
+    def declare(  # noqa: PLR0913, PLR0917 - the design of a study has this many parts
+        cls,
+        arms: Sequence[str],
+        context: ContextDeclaration,
+        reward_range: tuple[float, float],
+        reward_noise: float,
+        policy: str,
+        seed: int,
+        settings: CocoSettings | None,
+    ) -> "StudyDesign":
+        """Read a design as a user writes it.
+
+        Raises:
+            ConfigurationError: a part of it is refused.
+            UnknownNameError: there is no such policy.
+        """
+        if isinstance(arms, str) or not isinstance(arms, Sequence):
+            raise ConfigurationError(
+                f"Expected a list of arm names; got arms={arms!r}. Write for example ['a', 'b']."
+            )
+        if not isinstance(context, Mapping):
+            raise ConfigurationError(
+                f"Expected a mapping from feature to range or categories; got context={context!r}. "
+                "Write for example {'age': (18, 90)}, or {} for no context."
+            )
+        if settings is not None and not isinstance(settings, CocoSettings):
+            raise ConfigurationError(
+                f"Expected CocoSettings; got settings={settings!r}. Leave it out for the defaults."
+            )
+        features = tuple(Feature.declare(name, declared) for name, declared in context.items())
+        limits = tuple(reward_range) if isinstance(reward_range, list) else reward_range
+        _check_range(limits)
+        # Plain numbers, whatever they came as, so that the design can be stored.
+        return cls(
+            tuple(arms),
+            features,
+            (float(limits[0]), float(limits[1])),
+            float(reward_noise) if is_number(reward_noise) else reward_noise,
+            policy,
+            _as_whole(seed),
+            CocoSettings() if settings is None else settings,
+        )
 
     @property
     def scale(self) -> float:
@@ -191,8 +248,18 @@ class StudyDesign:
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a number and not a truth value or text."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    """Tell whether a value is a number that fits a float, and not a truth value or text."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def _as_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def _check_names(kind: str, names: tuple[str, ...]) -> None:

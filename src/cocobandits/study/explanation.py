@@ -18,10 +18,9 @@ from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief
 from cocobandits.policies.base import Readings
 from cocobandits.study.design import FloatVector, StudyDesign
-from cocobandits.types import ArmValues, ArmVector
+from cocobandits.types import ArmValues, ArmVector, Values
 
 _INTERVAL = (0.05, 0.95)
-_NUM_VALUES = 801
 _NUM_BINS = 40
 
 
@@ -88,28 +87,20 @@ class _Summary(NamedTuple):
     mean: ArmVector
     variance: ArmVector
     best_probability: ArmVector
+    values: Values
     cumulative: ArmValues
 
 
-@dataclass(frozen=True)
-class SummaryReader:
-    """Reads off a belief what an explanation needs. Hashable, so that it is compiled once."""
-
-    low: float
-    high: float
-
-    def values(self) -> Float[Array, " value"]:
-        """Lay out the values at which distribution functions are read."""
-        return jnp.linspace(self.low, self.high, _NUM_VALUES)
-
-    def __call__(self, belief: Belief) -> _Summary:
-        """Read one belief."""
-        return _Summary(
-            belief.mean(),
-            belief.variance(),
-            belief.best_probability(),
-            belief.cumulative(self.values()),
-        )
+def read_summary(belief: Belief) -> _Summary:
+    """Read off a belief what an explanation needs."""
+    values = belief.values()
+    return _Summary(
+        belief.mean(),
+        belief.variance(),
+        belief.best_probability(),
+        values,
+        belief.cumulative(values),
+    )
 
 
 @dataclass(frozen=True)
@@ -135,9 +126,7 @@ class PopulationReader:
         return jnp.diff(belief.cumulative(edges), axis=1), jnp.stack(joint)
 
 
-def explain(
-    user: str, design: StudyDesign, reader: SummaryReader, readings: Readings
-) -> Explanation:
+def explain(user: str, design: StudyDesign, readings: Readings) -> Explanation:
     """Average over particles and split the variance into its three parts."""
     weights, summary = readings.log_weights, readings.values
     mean = average(weights, summary.mean)
@@ -145,7 +134,8 @@ def explain(
     population = average(weights, (summary.mean - mean[None, :]) ** 2)
     best = average(weights, summary.best_probability)
     cumulative = np.asarray(average(weights, summary.cumulative))
-    values = np.asarray(reader.values())
+    # The same for every particle: they depend on the user's rewards alone.
+    values = np.asarray(summary.values[0])
     unit = design.scale**2
     arms = {}
     for number, arm in enumerate(design.arms):

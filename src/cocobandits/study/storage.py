@@ -1,7 +1,8 @@
 """A study on disk: one zip archive of plain arrays and one JSON text, without pickle.
 
 The archive can be opened with `numpy.load`. `study.json` holds the design, the names and a hash of
-every array, so that damage is found before anything is believed.
+every array, so that damage is found before anything is believed; a second text holds the hash of
+the first. Only the owner can read the file, since it holds what people told a study.
 """
 
 import hashlib
@@ -10,6 +11,9 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,9 +31,20 @@ from cocobandits.study.design import Feature, StudyDesign
 FORMAT = "cocobandits-study"
 VERSION = 1
 _TEXT = "study.json"
+_SEAL = "study.json.sha256"
+# What the standard library raises for a file that is not as it was written.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    KeyError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _STATE = "state"
 _COLUMNS = ("users", "arms", "probabilities", "draws", "rewards", "statuses")
-Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 class Snapshot(NamedTuple):
@@ -44,10 +59,13 @@ class Snapshot(NamedTuple):
 
 
 def write(path: Path, snapshot: Snapshot) -> None:
-    """Write a snapshot beside its place and move it there in one step."""
-    arrays = {
-        f"{_STATE}-{n}": np.asarray(leaf) for n, leaf in enumerate(jax.tree.leaves(snapshot.state))
-    }
+    """Write a snapshot beside its place and move it there in one step.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    leaves = jax.tree.leaves(snapshot.state)
+    arrays = {f"{_STATE}-{n}": np.asarray(leaf) for n, leaf in enumerate(leaves)}
     arrays |= {name: np.asarray(getattr(snapshot.log, name)) for name in _COLUMNS}
     text = {
         "format": FORMAT,
@@ -58,31 +76,68 @@ def write(path: Path, snapshot: Snapshot) -> None:
         "num_updates": snapshot.num_updates,
         "sha256": {name: _digest(array) for name, array in arrays.items()},
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    content = json.dumps(text, indent=1, default=_plain).encode()
+    members = {_TEXT: content, _SEAL: hashlib.sha256(content).hexdigest().encode()}
+    members |= {f"{name}.npy": _to_bytes(array) for name, array in arrays.items()}
     try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr(_TEXT, json.dumps(text, indent=1))
-                for name, array in arrays.items():
-                    archive.writestr(f"{name}.npy", _to_bytes(array))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        _replace(path, members)
+    except OSError as error:
+        raise StorageError(
+            f"Expected a place that can be written; got path={str(path)!r} ({error}). "
+            "Choose another path, or free the disk."
+        ) from error
 
 
-def read_design(path: Path) -> StudyDesign:
-    """Read what a study was designed as.
+def open_archive(path: Path) -> "Archive":
+    """Read a whole file at once, so that nothing can change in between.
 
     Raises:
         StorageError: the file is missing, damaged, or not a saved study.
     """
-    declared = _read_text(path)["design"]
     try:
-        settings = declared["settings"]
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        text = json.loads(members[_TEXT])
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"Expected a saved study; got path={str(path)!r}, which does not exist. "
+            "Check the path, or save a study there first."
+        ) from error
+    except _UNREADABLE as error:
+        raise _damaged(path, f"it is not an archive with a {_TEXT} ({error})") from error
+    if not isinstance(text, dict) or text.get("format") != FORMAT:
+        raise _damaged(path, "it was written by another program")
+    if text.get("version") != VERSION:
+        raise StorageError(
+            f"Expected version {VERSION} of the format; got version={text.get('version')!r} in "
+            f"{str(path)!r}. Load it with the release that wrote it."
+        )
+    if members.get(_SEAL) != hashlib.sha256(members[_TEXT]).hexdigest().encode():
+        raise _damaged(path, f"{_TEXT} was changed")
+    return Archive(path, text, members)
+
+
+class Archive(NamedTuple):
+    """A file that was read, and whose text is as it was written."""
+
+    path: Path
+    text: dict[str, Any]
+    members: dict[str, bytes]
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Turn whatever goes wrong with the content into a StorageError."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except (*_UNREADABLE, CocoError, TypeError, AttributeError, IndexError) as error:
+            raise _damaged(self.path, f"its content cannot be used ({error})") from error
+
+    def design(self) -> StudyDesign:
+        """Read what the study was designed as; use it within `refusing`."""
+        declared = self.text["design"]
+        settings = dict(declared["settings"])
         inference = SmcConfig(**settings.pop("inference"))
         features = tuple(
             Feature(
@@ -101,71 +156,59 @@ def read_design(path: Path) -> StudyDesign:
             declared["seed"],
             CocoSettings(**settings, inference=inference),
         )
-    except (CocoError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise _damaged(path, f"its design cannot be read ({error})") from error
+
+    def snapshot(self, design: StudyDesign, template: Any) -> Snapshot:
+        """Read the rest; `template` is a fresh state of the same policy.
+
+        Raises:
+            StorageError: the content is damaged or does not fit the design.
+        """
+        with self.refusing():
+            leaves, structure = jax.tree.flatten(template)
+            arrays = [self._array(f"{_STATE}-{n}") for n in range(len(leaves))]
+            for leaf, array in zip(leaves, arrays, strict=True):
+                # The table of users grows along its first axis; nothing else changes shape.
+                if array.dtype != leaf.dtype or array.shape[1:] != leaf.shape[1:]:
+                    raise _damaged(self.path, "its state does not fit its design")
+            columns = {name: self._array(name).tolist() for name in _COLUMNS}
+            columns["probabilities"] = [tuple(row) for row in columns["probabilities"]]
+            if len({len(column) for column in columns.values()}) > 1:
+                raise _damaged(self.path, "the columns of its log differ in length")
+            return Snapshot(
+                design,
+                jax.tree.unflatten(structure, [jnp.asarray(array) for array in arrays]),
+                self.text["users"],
+                self.text["withdrawn"],
+                DecisionLog(**columns),
+                self.text["num_updates"],
+            )
+
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
+        array = np.load(io.BytesIO(self.members[f"{name}.npy"]), allow_pickle=False)
+        if _digest(array) != self.text["sha256"][name]:
+            raise _damaged(self.path, f"the array {name!r} was changed")
+        return array
 
 
-def read(path: Path, design: StudyDesign, template: Any) -> Snapshot:
-    """Read a snapshot; `template` is a fresh state of the same policy.
-
-    Raises:
-        StorageError: the file is damaged.
-    """
-    text = _read_text(path)
-    arrays = _read_arrays(path, text)
-    leaves, structure = jax.tree.flatten(template)
-    names = [f"{_STATE}-{n}" for n in range(len(leaves))]
-    missing = [name for name in (*names, *_COLUMNS) if name not in arrays]
-    if missing:
-        raise _damaged(path, f"it lacks {missing}")
-    restored = [jnp.asarray(arrays[name]) for name in names]
-    columns = {name: arrays[name].tolist() for name in _COLUMNS}
-    columns["probabilities"] = [tuple(row) for row in columns["probabilities"]]
-    return Snapshot(
-        design,
-        jax.tree.unflatten(structure, restored),
-        text["users"],
-        text["withdrawn"],
-        DecisionLog(**columns),
-        text["num_updates"],
-    )
-
-
-def _read_text(path: Path) -> dict[str, Any]:
+def _replace(path: Path, members: dict[str, bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".study-")
     try:
-        with zipfile.ZipFile(path) as archive:
-            text = json.loads(archive.read(_TEXT))
-    except FileNotFoundError as error:
-        raise StorageError(
-            f"Expected a saved study; got path={str(path)!r}, which does not exist. "
-            "Check the path, or save a study there first."
-        ) from error
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-        raise _damaged(path, f"it is not an archive with a {_TEXT} ({error})") from error
-    if not isinstance(text, dict) or text.get("format") != FORMAT:
-        raise _damaged(path, "it was written by another program")
-    if text.get("version") != VERSION:
-        raise StorageError(
-            f"Expected version {VERSION} of the format; got version={text.get('version')!r} in "
-            f"{str(path)!r}. Load it with the release that wrote it."
-        )
-    return text
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, content in members.items():
+                    archive.writestr(name, content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
-def _read_arrays(path: Path, text: dict[str, Any]) -> Arrays:
-    arrays: Arrays = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name, digest in text["sha256"].items():
-                array = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
-                if _digest(array) != digest:
-                    raise _damaged(path, f"the array {name!r} was changed")
-                arrays[name] = array
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-        if isinstance(error, StorageError):
-            raise
-        raise _damaged(path, f"an array cannot be read ({error})") from error
-    return arrays
+def _plain(value: Any) -> Any:
+    """Let JSON write NumPy's numbers as its own."""
+    return value.item()
 
 
 def _damaged(path: Path, reason: str) -> StorageError:

@@ -14,7 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cocobandits.errors import ConflictError, InputError, UnknownNameError, UnsupportedError
+from cocobandits.errors import (
+    ConflictError,
+    InputError,
+    NumericalError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Readings
@@ -24,7 +30,6 @@ from cocobandits.study.decisions import Decision, DecisionLog, Status, make_id
 from cocobandits.study.design import (
     ContextDeclaration,
     ContextValues,
-    Feature,
     FloatVector,
     StudyDesign,
 )
@@ -32,9 +37,9 @@ from cocobandits.study.explanation import (
     Explanation,
     Population,
     PopulationReader,
-    SummaryReader,
     describe_population,
     explain,
+    read_summary,
 )
 from cocobandits.types import RngKey
 
@@ -47,7 +52,8 @@ class Study:
     Args:
         arms: names of the arms, at least two.
         context: feature name → (low, high), or a list of category names. Empty for no context.
-        reward_range: where arm means can lie; a reward itself may fall a little outside.
+        reward_range: where arm means lie; the grid of npm-ts and gids reaches half a cell further,
+            and a reward itself may fall outside by up to ten noise deviations.
         reward_noise: standard deviation of a reward around its arm mean.
         policy: how arms are chosen; see `cocobandits.policies.registry.policy_names`.
         seed: fixes every decision.
@@ -68,18 +74,8 @@ class Study:
         seed: int = 0,
         settings: CocoSettings | None = None,
     ) -> None:
-        features = tuple(Feature.declare(name, declared) for name, declared in context.items())
-        range_given = tuple(reward_range) if isinstance(reward_range, list) else reward_range
         self._begin(
-            StudyDesign(
-                tuple(arms),
-                features,
-                range_given,
-                reward_noise,
-                policy,
-                seed,
-                settings or CocoSettings(),
-            )
+            StudyDesign.declare(arms, context, reward_range, reward_noise, policy, seed, settings)
         )
 
     def _begin(self, design: StudyDesign) -> None:
@@ -152,12 +148,12 @@ class Study:
 
         Raises:
             UnknownNameError: the user is not enrolled.
+            NumericalError: the policy's probabilities are not a distribution.
         """
         number = self._find_user(user)
         if number not in self._open:
             sequence = len(self._log)
-            vector = np.asarray(self._policy.probabilities(self._state, number), dtype=float)
-            probabilities = vector / vector.sum()
+            probabilities = self._probabilities(number)
             draw = float(jax.random.uniform(self._key("decide", sequence)))
             arm = _draw_arm(probabilities, draw)
             self._open[number] = self._log.append(
@@ -271,8 +267,7 @@ class Study:
             UnsupportedError: the policy holds no beliefs.
         """
         context, statistics = self._policy.users(self._state).of(self._find_user(user))
-        reader = SummaryReader(*self._policy.mean_range)
-        return explain(user, self._design, reader, self._read(context, statistics, reader))
+        return explain(user, self._design, self._read(context, statistics, read_summary))
 
     def population(self, context: ContextValues | None = None) -> Population:
         """Describe the arm means of users at a context, under the posterior mean population.
@@ -289,7 +284,11 @@ class Study:
         return describe_population(self._design, reader, readings)
 
     def save(self, path: str | Path) -> None:
-        """Write the study to one file; an existing one is replaced whole or not at all."""
+        """Write the study to one file; an existing one is replaced whole or not at all.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
         storage.write(
             Path(path),
             storage.Snapshot(
@@ -309,10 +308,11 @@ class Study:
         Raises:
             StorageError: the file is missing, damaged, or not a saved study.
         """
-        design = storage.read_design(Path(path))
+        archive = storage.open_archive(Path(path))
         study = cls.__new__(cls)
-        study._begin(design)
-        snapshot = storage.read(Path(path), design, study._state)
+        with archive.refusing():
+            study._begin(archive.design())
+        snapshot = archive.snapshot(study._design, study._state)
         study._state = snapshot.state
         study._names = snapshot.users
         study._users = {user: number for number, user in enumerate(snapshot.users)}
@@ -332,18 +332,27 @@ class Study:
         return jax.random.fold_in(jax.random.fold_in(base, _PURPOSES[purpose]), sequence)
 
     def _find_user(self, user: str) -> int:
-        if user not in self._users or user in self._withdrawn:
+        if not isinstance(user, str) or user not in self._users or user in self._withdrawn:
             raise UnknownNameError("user", user, self.users, "Enrol the user first.")
         return self._users[user]
 
     def _find_live(self, decision_id: str) -> int:
         number = self._log.find(decision_id)
-        if self.decision(decision_id).user in self._withdrawn:
+        if self._names[self._log.users[number]] in self._withdrawn:
             raise ConflictError(
                 f"Expected a decision of an enrolled user; got decision={decision_id!r}, whose "
                 "user has withdrawn. Nothing more can be recorded for that user."
             )
         return number
+
+    def _probabilities(self, user: int) -> FloatVector:
+        vector = np.asarray(self._policy.probabilities(self._state, user), dtype=float)
+        if not (np.all(vector >= 0) and 0.99 < vector.sum() < 1.01):
+            raise NumericalError(
+                f"Expected probabilities that sum to one; got {vector.tolist()} from "
+                f"policy={self._design.policy!r}. Check that range and noise fit the rewards."
+            )
+        return vector / vector.sum()
 
     def _describe(self, number: int) -> str:
         status = Status(self._log.statuses[number])
@@ -356,9 +365,11 @@ class Study:
         return user, self._policy.users(self._state).of(user)[1]
 
     def _learn(self, user: int, statistics: Statistics) -> None:
-        key = self._key("update", self._num_updates)
-        self._state, self._health = self._policy.update(key, self._state, user, statistics)
-        self._num_updates += 1
+        number = self._num_updates
+        state, info = self._policy.update(
+            self._key("update", number), self._state, user, statistics
+        )
+        self._state, self._health, self._num_updates = state, info, number + 1
 
     def _settle(self, number: int, status: Status, value: float) -> None:
         self._log.statuses[number] = status

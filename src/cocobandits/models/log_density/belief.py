@@ -14,7 +14,7 @@ from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
 from cocobandits.models.log_density.within_cell import CellTables, cumulative_in_cell
-from cocobandits.models.truncated_normal import truncated_quantile
+from cocobandits.models.truncated_normal import quadrature, truncated_quantile
 from cocobandits.types import ArmCells, ArmValues, ArmVector, RngKey, Scalar, Values
 
 
@@ -48,6 +48,10 @@ class GridBelief(Belief):
     def expected_best(self) -> Scalar:
         """Compute E[max_a μ_a]."""
         return jnp.vdot(self.tables.best, self.probabilities)
+
+    def values(self) -> Values:
+        """Take the points of the quadrature."""
+        return quadrature(self.statistics, self.reward_noise, self.axis.edges).points
 
     def cumulative(self, values: Values) -> ArmValues:
         """Compute P(μ_a ≤ value)."""

@@ -28,13 +28,15 @@ from cocobandits.types import Context, Parameters, Scalar
 Tensor = Float[Array, "*cells"]
 Core = Float[Array, "*axis_modes"]
 
+_BYTES_PER_CELL = 3 * 8
+
 
 @dataclass(frozen=True)
 class LogDensityConfig:
     """Grid, kernel and likelihood; the defaults are the paper's, amplitude 2 where it is silent.
 
-    `num_particles` and `memory_limit_gb` bound what a whole set of particles may need: one double
-    per cell and particle.
+    `num_particles` and `memory_limit_gb` bound what a whole set of particles may need: a belief
+    about one user takes up to three doubles per cell and particle.
     """
 
     num_arms: int
@@ -84,10 +86,11 @@ class LogDensityConfig:
 
     def _check_memory(self) -> None:
         num_cells = self.arm_axis.size**self.num_arms
-        num_bytes = 8 * num_cells * self.num_particles
+        num_bytes = _BYTES_PER_CELL * num_cells * self.num_particles
         if num_bytes > self.memory_limit_gb * 1e9:
             most = int(
-                (self.memory_limit_gb * 1e9 / (8 * self.num_particles)) ** (1 / self.num_arms)
+                (self.memory_limit_gb * 1e9 / (_BYTES_PER_CELL * self.num_particles))
+                ** (1 / self.num_arms)
             )
             remedy = f"Lower the nodes per arm to {most}, or use" if most > 1 else "Use"
             raise GridTooLargeError(

@@ -47,10 +47,11 @@ class GlobalInformationDirectedSampling(Acquisition[GidsReading]):
 
     @classmethod
     def for_model(cls, model: PopulationModel) -> "GlobalInformationDirectedSampling":
-        """Lay out rewards at most one noise deviation apart over all that can happen.
+        """Lay out rewards one noise deviation apart, or closer, over all that can happen.
 
         Predictive densities are at least as wide as the noise, and sums over a grid of that
-        spacing integrate a Gaussian to nine digits.
+        spacing integrate a Gaussian to nine digits. Noise below about 1/500 of the range gets a
+        wider spacing; the shares of rewards are normalised over the grid all the same.
         """
         low, high = model.mean_range
         lowest, highest = low - _TAIL * model.reward_noise, high + _TAIL * model.reward_noise
