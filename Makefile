@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check test-slow lock clean
+.PHONY: help setup run paper docs demo test check test-slow lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -18,7 +18,17 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-run: setup ## Run the diet example through Study and print what was learned
+run: setup ## Reproduce the paper in small: four environments, two seeds, a report
+	$(BIN)/coco reproduce --quick --resume --out runs/quick
+
+paper: setup ## The whole reproduction: ten seeds, the paper's grid; takes hours, can be resumed
+	$(BIN)/coco reproduce --resume --out runs/paper
+
+docs: setup ## Rebuild the figures and docs/reproduction.md from the records in results/paper
+	$(BIN)/coco report results/paper
+	cp results/paper/report/reproduction.md docs/reproduction.md
+
+demo: setup ## The diet example through Study, and why plan 1 comes first
 	$(BIN)/coco demo
 
 check: setup ## Format check, lint, types, layers contract
@@ -35,9 +45,9 @@ test-slow: setup ## The long statistical tests, with their figures printed
 
 lock: setup ## Resolve the pinned versions and hashes anew
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml requirements/tools.in --extra test --extra quality --universal \
+	$(BIN)/uv pip compile pyproject.toml requirements/tools.in --extra experiments --extra test --extra quality --universal \
 	  --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate --no-header --upgrade \
 	  --quiet --output-file requirements/dev.txt
 
-clean: ## Remove the environment and all caches
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+clean: ## Remove the environment, the quick run and all caches
+	rm -rf runs/quick .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -49,7 +50,11 @@ def run_demo() -> str:
     """Run `coco demo` in a process of its own and return what it prints."""
     command = [str(Path(sys.executable).with_name("coco")), "demo"]
     environment = os.environ | {"COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    # The demo leaves a picture of its own in the folder it is run in.
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+        )
     return done.stdout
 
 

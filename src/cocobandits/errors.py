@@ -7,8 +7,10 @@ CocoError
 │   └── ConflictError                 contradicts what was recorded before
 ├── UnknownNameError (KeyError)       a user, arm, decision, policy or feature nobody declared
 ├── UnsupportedError (TypeError)      the policy cannot answer this question
-├── StorageError (ValueError)         a file that is damaged or not a saved study
-└── NumericalError (ArithmeticError)  the particles lost all their weight or became NaN
+├── StorageError (ValueError)         a file or folder that is damaged or not what it should be
+├── NumericalError (ArithmeticError)  the particles lost all their weight or became NaN
+├── CrashedError                      a process of a parallel run ended before its work was done
+└── StoppedError                      a run was stopped from outside; what was finished is kept
 
 Each message says what was expected, what was given, and what to do.
 """
@@ -53,11 +55,19 @@ class UnsupportedError(CocoError, TypeError):
 
 
 class StorageError(CocoError, ValueError):
-    """A file is damaged or is not a saved study."""
+    """A file or folder is damaged, cannot be written, or is not what it should be."""
 
 
 class NumericalError(CocoError, ArithmeticError):
     """The particle approximation broke down; the update was not applied."""
+
+
+class CrashedError(CocoError):
+    """A process of a parallel run ended before its work was done."""
+
+
+class StoppedError(CocoError):
+    """A run was stopped from outside; what was finished is kept."""
 
 
 def _shorten(names: list[str], most: int = 8) -> str:

@@ -1,5 +1,7 @@
 """The same checks for every policy in the registry."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,13 +10,31 @@ import pytest
 from cocobandits import CocoSettings, SmcConfig, Study, policy_names
 from cocobandits.errors import UnknownNameError
 from cocobandits.models.base import Statistics
+from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import build_policy
 
-SMALL = CocoSettings(
-    nodes_per_arm=6, nodes_per_feature=4, num_modes=20, inference=SmcConfig(num_particles=40)
-)
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.1)
+
+
+def _mixture(num_terms: int) -> ConditionalMixture:
+    """Make two kinds of users, lopsided in every term of the context."""
+    generator = np.random.default_rng(3)
+    return ConditionalMixture.from_arrays(
+        generator.normal(size=(2, num_terms)),
+        0.5 * generator.normal(size=(2, 3, num_terms)),
+        0.3 * generator.normal(size=(2, 3, 2, num_terms)),
+    )
+
+
+# The terms of PROBLEM: one, the continuous feature, and two categories.
+SMALL = CocoSettings(
+    nodes_per_arm=6,
+    nodes_per_feature=4,
+    num_modes=20,
+    inference=SmcConfig(num_particles=40),
+    prior=_mixture(4),
+)
 
 
 @pytest.fixture(params=policy_names())
@@ -65,10 +85,36 @@ def test_state_is_a_tree_of_arrays_of_fixed_shape(policy):
     assert np.all(np.isfinite(np.asarray(policy.probabilities(long, 1))))
 
 
+@pytest.mark.parametrize("name", ["npm-ts", "mtts", "ind-ts", "oracle-ts"])
+def test_prior_serves_a_newcomer_as_the_policy_would(name):
+    """Thompson sampling from the exported belief is what somebody without rewards is given."""
+    policy = build_policy(name, PROBLEM, SMALL)
+    state = policy.enrol(_with_history(policy), jnp.array([0.1, 1.0]))
+    belief = policy.prior(state, jnp.array([0.1, 1.0]))
+    np.testing.assert_allclose(
+        belief.best_probability(), policy.probabilities(state, 2), atol=1e-12
+    )
+
+
+def test_prior_is_a_belief_unless_there_are_none(policy):
+    state, context = _with_history(policy), jnp.array([0.1, 1.0])
+    belief = policy.prior(state, context)
+    readings = policy.read(state, context, Statistics.empty(3), _read_mean)
+    assert (belief is None) == (readings is None)
+    if belief is not None:
+        expected = np.exp(readings.log_weights) @ np.asarray(readings.values)
+        np.testing.assert_allclose(belief.mean(), expected, atol=1e-12)
+
+
+def _read_mean(belief):
+    return belief.mean()
+
+
 @pytest.mark.parametrize("name", policy_names())
 def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
+    settings = replace(SMALL, prior=_mixture(2))
     study = Study(
-        ["a", "b", "c"], {"x": (0.0, 1.0)}, (0.0, 1.0), 0.05, policy=name, seed=4, settings=SMALL
+        ["a", "b", "c"], {"x": (0.0, 1.0)}, (0.0, 1.0), 0.05, policy=name, seed=4, settings=settings
     )
     study.enrol("anna", {"x": 0.2})
     study.enrol("bob", {"x": 0.9})
@@ -86,5 +132,6 @@ def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
 
 
 def test_unknown_policy_lists_the_known_ones():
-    with pytest.raises(UnknownNameError, match=r"policy='best'.*npm-ts, gids, ind-ts, uniform"):
+    known = r"policy='best'.*npm-ts, gids, mtts, ind-ts, oracle-ts, uniform"
+    with pytest.raises(UnknownNameError, match=known):
         build_policy("best", PROBLEM, SMALL)

@@ -4,6 +4,10 @@ import itertools
 import re
 from pathlib import Path
 
+import typer
+
+from cocobandits.cli.main import app
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "cocobandits"
 PAGES = sorted(
@@ -67,3 +71,12 @@ def tree(block: str) -> list[str]:
         parents[depth:] = [path]
         paths.append(path)
     return paths
+
+
+def command_options() -> dict[str, set[str]]:
+    """List the verbs of the command line, each with its options."""
+    verbs = typer.main.get_command(app).commands
+    return {
+        verb: {option for parameter in command.params for option in parameter.opts}
+        for verb, command in verbs.items()
+    }

@@ -7,9 +7,19 @@ import zipfile
 from itertools import accumulate
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from doc_pages import PACKAGE, ROOT, code_names, fenced, read, section, tables, tree
+from matplotlib.figure import Figure
 
 from cocobandits import Study
+from cocobandits.experiments import report, schemas
+from cocobandits.experiments.cells import CellResult
+from cocobandits.experiments.folder import RunFolder
+from cocobandits.experiments.presets import QUICK, Experiment
+from cocobandits.experiments.reading import FORMAT, VERSION
+from cocobandits.experiments.runner import cells_of
 from cocobandits.study.decisions import Status
 
 PAGE = read("docs/architecture.md")
@@ -58,9 +68,10 @@ def test_answers_to_where_exist():
         assert (ROOT / path).is_file(), path
 
 
-def test_functions_in_the_life_of_a_reward_exist():
+@pytest.mark.parametrize("life", ["The life of one reward", "The life of one cell"])
+def test_functions_in_a_life_exist(life):
     """Import every name."""
-    [steps] = tables(section(PAGE, "The life of one reward"))
+    [steps] = tables(section(PAGE, life))
     assert [row["step"] for row in steps] == [str(number + 1) for number in range(len(steps))]
     assert 6 <= len(steps) <= 8
     for row in steps:
@@ -75,6 +86,58 @@ def test_functions_of_state_and_randomness_exist():
         assert resolve(name), name
     purposes = importlib.import_module("cocobandits.study.study")._PURPOSES
     assert set(purposes) <= set(code_names(text))
+
+
+def make_run(path):
+    """Fill a run folder with one row per table and cell."""
+    experiment = Experiment.declare(QUICK, ["diet"], ["ind-ts"], 1)
+    folder = RunFolder(path, experiment)
+    folder.prepare(is_resumed=False, num_jobs=1)
+    for cell in cells_of(experiment):
+        tables_of_cell = [
+            pa.Table.from_pylist([dict.fromkeys(schema.names, 0) | cell._asdict()], schema)
+            for schema in (schemas.RECORDS, schemas.EVALUATIONS, schemas.HEALTH)
+        ]
+        folder.store(cell, CellResult(*tables_of_cell, seconds=1.0))
+    row = dict.fromkeys(schemas.DENSITIES.names, 0)
+    folder.store_densities(pa.Table.from_pylist([row], schemas.DENSITIES))
+    folder.finish(cells_of(experiment))
+    return folder, cells_of(experiment)
+
+
+def test_run_folder_has_the_documented_files(tmp_path, monkeypatch):
+    """Fill a folder, and compare its files, their keys and their columns with the table."""
+    text = section(PAGE, "A run folder")
+    assert f"`{FORMAT}`, version {VERSION}" in text.replace("\n", " ")
+    [rows] = tables(text)
+    documented = {row["file"].strip("`"): code_names(row["what it holds"]) for row in rows}
+    folder, cells = make_run(tmp_path / "run")
+    blank = ("title", "caption", Figure(figsize=(1, 1)))
+    drawn = dict.fromkeys(("regret", "third-arm", "diet"), blank)
+    monkeypatch.setattr(report, "_draw", lambda _: drawn)
+    report.write_report(folder.path)
+    there = {path.name for path in folder.path.iterdir()}
+    assert there == {name.split("/")[0] for name in documented}
+    for name, names in documented.items():
+        if name.endswith(".json"):
+            content = json.loads((folder.path / name).read_text(encoding="utf-8"))
+            assert list(content[0] if isinstance(content, list) else content) == names
+        elif name.endswith(".parquet"):
+            columns = pq.read_schema(folder.path / name).names
+            assert names[: len(columns)] == columns
+            # What follows the columns tells who has no rows.
+            assert set(names[len(columns) :]) <= {"uniform", "mixture", "npm-ts"}
+    [place] = [name for name in documented if name.startswith("cells/")]
+    for cell in cells:
+        where = place.replace("ENVIRONMENT", cell.environment).replace("POLICY", cell.policy)
+        files = (folder.path / where.replace("seed-N", f"seed-{cell.seed}")).iterdir()
+        assert sorted(path.name for path in files) == sorted(documented[place])
+    command, *made = documented["report/"]
+    assert command == "coco report"
+    assert sorted(
+        f"{path.name}/" if path.is_dir() else path.name
+        for path in (folder.path / "report").iterdir()
+    ) == sorted(made)
 
 
 def test_saved_study_has_the_documented_entries(tmp_path):

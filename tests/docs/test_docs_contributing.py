@@ -5,7 +5,11 @@ from doc_pages import ROOT, code_names, read, section, tables
 
 from cocobandits.environments import registry as environments
 from cocobandits.environments.base import Environment
+from cocobandits.environments.recruitment import Recruitment
+from cocobandits.experiments import drawing, measures, presets
+from cocobandits.models.base import Belief, PopulationModel
 from cocobandits.policies import registry as policies
+from cocobandits.policies.base import Policy
 
 PAGE = read("CONTRIBUTING.md")
 
@@ -19,12 +23,13 @@ def test_targets_are_those_of_the_makefile():
 
 
 def test_files_and_folders_named_exist():
-    """Look up every path but those with a placeholder."""
+    """Look up every path but those with a placeholder, and those that commands make."""
     paths = [name for name in code_names(PAGE) if "/" in name and not re.search(r"[<=]", name)]
     assert len(paths) > 10
     places = (ROOT, ROOT / "tests")
+    assert {".venv/", "runs/"} <= set(read(".gitignore").split())
     for path in paths:
-        if not path.startswith(".venv"):
+        if not path.startswith((".venv/", "runs/")):
             assert any((place / path).exists() for place in places), path
 
 
@@ -53,6 +58,30 @@ def test_recipes_name_what_the_registries_have():
     recipe = section(PAGE, "Add an environment in five steps")
     assert {"_ENVIRONMENTS"} <= set(code_names(recipe)) & set(vars(environments))
     assert set(Environment.__annotations__) <= set(code_names(recipe))
+    assert (
+        Environment.__abstractmethods__ == {"draw_users", "population"} <= set(code_names(recipe))
+    )
+    assert {"Recruitment.batches", "all_at_once", "schedule"} <= set(code_names(recipe))
+    assert {"batches", "all_at_once", "schedule"} <= set(vars(Recruitment))
+
+
+def test_recipes_name_methods_that_are_to_be_written():
+    """What a policy overrides if it believes something, and what a model and its belief add."""
+    recipe = section(PAGE, "Add a policy in five steps")
+    assert {"read", "prior", "probabilities"} <= set(code_names(recipe)) & set(vars(Policy))
+    recipe = section(PAGE, "Add a model in five steps")
+    assert "marginal" in set(code_names(recipe)) & PopulationModel.__abstractmethods__
+    assert "condition" in set(code_names(recipe)) & Belief.__abstractmethods__
+
+
+def test_recipes_name_the_lists_of_the_experiments():
+    """A policy of the presets has a name and a line in the figures."""
+    recipe = code_names(section(PAGE, "Add a policy in five steps"))
+    assert {"POLICIES", "POLICY_LABELS", "POLICY_LINES"} <= set(recipe)
+    assert set(presets.POLICIES) == set(measures.POLICY_LABELS) == set(drawing.POLICY_LINES)
+    recipe = code_names(section(PAGE, "Add an environment in five steps"))
+    assert "ENVIRONMENTS" in recipe
+    assert set(presets.ENVIRONMENTS) == set(measures.ENVIRONMENT_LABELS)
 
 
 def test_every_recipe_has_five_steps():

@@ -6,9 +6,14 @@ import tomllib
 import pytest
 from doc_pages import ROOT, code_names, executed, read, section, tables
 
+from cocobandits.environments.registry import build_environment
+from cocobandits.experiments import density, presets
 from cocobandits.inference import moves, smc
+from cocobandits.models import orthant
 from cocobandits.models.log_density import LogDensityConfig
+from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.registry import CocoSettings
+from cocobandits.study import design, storage
 
 FOLDER = ROOT / "docs" / "decisions"
 PAGES = sorted(FOLDER.glob("[0-9]*.md"))
@@ -80,6 +85,36 @@ def test_defaults_named_are_those_of_the_code():
     assert config.move_every is None
     assert CocoSettings().amplitude == LogDensityConfig(3).amplitude == 2.0
     assert CocoSettings().num_modes == LogDensityConfig(3).num_modes == 80
+
+
+def test_limits_and_formats_named_are_those_of_the_code():
+    """Compare the constants of decisions 3 and 14."""
+    assert f"the range and {design.MOST_DEVIATIONS:g} noise deviations" in page(3)
+    for name in ("lmm", "lmm-misspecified"):
+        limits = [round(limit) for limit in build_environment(name).reward_limits]
+        assert f"declare {limits}" in page(3)
+    for name in ("mixture", "partial", "diet"):
+        assert build_environment(name).reward_limits is None
+    for name in presets.ENVIRONMENTS:
+        assert build_environment(name).reward_range == (-2.0, 2.0)
+    assert f"version of the format is {storage.VERSION}." in page(14)
+
+
+def test_constants_of_the_experiments_are_those_of_the_code():
+    """Compare the numbers of decisions 16 to 20."""
+    assert f"with {orthant._NUM_ANGLES} nodes" in page(16)
+    assert f"lattice of {orthant._NUM_LATTICE_POINTS} points" in page(16)
+    told = MttsSettings()
+    assert (told.coefficient_mean, told.coefficient_deviation) == (0.0, 1.0)
+    assert f"a user deviation of {told.user_deviation}" in page(17)
+    batch = (presets.PAPER.evaluation_users, presets.PAPER.evaluation_pulls)
+    assert batch == (presets.QUICK.evaluation_users, presets.QUICK.evaluation_pulls)
+    assert "A batch has {} newcomers and {} pulls".format(*batch) in page(18)
+    assert f"over {presets.PAPER.num_seeds} seeds they are {batch[0] * 10}" in page(18)
+    cells = len(presets.ENVIRONMENTS) * len(presets.POLICIES) * presets.PAPER.num_seeds
+    assert f"{cells} independent cells" in page(19)
+    *first, last = density.TIMES
+    assert f"t = {', '.join(map(str, first))} and {last}." in page(20)
 
 
 def test_every_dependency_has_its_reason():

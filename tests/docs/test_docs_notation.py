@@ -4,6 +4,7 @@ from doc_pages import PACKAGE, code_names, read, tables
 
 [ROWS] = tables(read("docs/notation.md"))
 AXES = {"particle", "parameter", "mode", "cell", "arm", "feature", "user", "value", "draw"}
+OWN_AXES = {"component", "term", "coefficient"}
 
 
 def test_table_has_its_columns():
@@ -25,13 +26,26 @@ def test_files_exist_and_contain_the_names():
 
 
 def test_axes_are_those_of_the_one_list():
-    """Compare with the list in the docstring of the array types."""
+    """Compare with the list in the docstring of the array types, and the three named above it."""
     source = (PACKAGE / "types.py").read_text(encoding="utf-8")
-    [listed] = re.findall(r"One list of axes: ([\w, ]+)\.", source)
-    assert set(listed.split(", ")) == AXES
+    [listed] = re.findall(r"One list of axes: ([\w,\s]+)\.", source)
+    assert AXES <= set(re.split(r",\s+", listed)) <= AXES | OWN_AXES
+    [own] = re.findall(r"three axes of their own: ([\w, ]+)\.", read("docs/notation.md"))
+    assert set(own.split(", ")) == OWN_AXES
     for row in ROWS:
         axes = row["axes"].removesuffix(" per arm")
-        assert axes == "none" or set(axes.split(", ")) <= AXES, row
+        assert axes == "none" or set(axes.split(", ")) <= AXES | OWN_AXES, row
+
+
+def test_own_axes_are_those_of_annotations():
+    """Search the models and policies for an array with each of them."""
+    sources = [
+        path.read_text(encoding="utf-8")
+        for folder in ("models", "policies")
+        for path in (PACKAGE / folder).rglob("*.py")
+    ]
+    annotated = set(" ".join(re.findall(r"Array, \"([^\"]*)\"", " ".join(sources))).split())
+    assert annotated >= OWN_AXES
 
 
 def test_symbols_are_unique():

@@ -1,11 +1,13 @@
+import inspect
 import re
 import tomllib
+from dataclasses import fields
 
 import pytest
-from doc_pages import PAGES, ROOT, read
+from doc_pages import PAGES, ROOT, command_options, read
 
 import cocobandits
-from cocobandits.cli.main import app
+from cocobandits import errors
 from cocobandits.environments.registry import environment_names
 
 
@@ -49,10 +51,15 @@ def test_changelog_is_written_in_sentences():
 
 
 def test_names_in_the_changelog_exist():
-    """Look up policies, environments and members of Study."""
+    """Look up policies, environments, errors, members of Study, settings, commands and extras."""
     known = {*cocobandits.__all__, *dir(cocobandits.Study), *environment_names()}
-    known |= {*cocobandits.policy_names()}
-    known |= {f"coco {command.callback.__name__}" for command in app.registered_commands}
+    known |= {*cocobandits.policy_names(), *vars(errors)}
+    known |= {*inspect.signature(cocobandits.Study).parameters}
+    known |= {field.name for field in fields(cocobandits.CocoSettings)}
+    known |= {f"coco {verb}" for verb in command_options()}
+    known |= {option for options in command_options().values() for option in options}
+    known |= {f"make {target}" for target in re.findall(r"^([a-z-]+):", read("Makefile"), re.M)}
+    known |= {*tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]}
     named = set(re.findall(r"`([^`]+)`", read("CHANGELOG.md")))
     assert named <= known
 

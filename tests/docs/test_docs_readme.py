@@ -8,13 +8,26 @@ import tomllib
 from html import unescape
 
 import pytest
-from doc_pages import PACKAGE, ROOT, code_names, executed, fenced, read, section, tables, tree
+from doc_pages import (
+    PACKAGE,
+    ROOT,
+    code_names,
+    command_options,
+    executed,
+    fenced,
+    read,
+    section,
+    tables,
+    tree,
+)
 
-from cocobandits import Study, policy_names
+from cocobandits import CocoSettings, Study, policy_names
 from cocobandits.environments.registry import environment_names
+from cocobandits.experiments import presets
 
 README = read("README.md")
 PICTURE = "docs/images/diet.svg"
+REPRODUCTION = ROOT / "docs" / "reproduction.md"
 
 
 def load_picture_script():
@@ -63,7 +76,39 @@ def test_commands_are_in_the_makefile():
     targets = re.findall(r"^([a-z-]+):", read("Makefile"), re.M)
     commands = re.findall(r"^make (\S+)", README, re.M)
     assert commands == ["run", "test"]
-    assert set(commands) <= set(targets)
+    assert {*commands, *re.findall(r"`make (\S+)`", README)} <= set(targets)
+
+
+def test_first_command_is_the_small_reproduction():
+    """Compare what it is said to run with the preset, and with the recipe in the Makefile."""
+    [recipe] = re.findall(r"^run:.*\n\t(.*)$", read("Makefile"), re.M)
+    assert "coco reproduce --quick" in recipe
+    assert "make run    # the paper's four environments, two seeds" in README
+    assert (len(presets.ENVIRONMENTS), presets.QUICK.num_seeds) == (4, 2)
+    [recipe] = re.findall(r"^paper:.*\n\t(.*)$", read("Makefile"), re.M)
+    assert "coco reproduce" in recipe
+    assert "`make paper` is the full run, with ten seeds" in README
+    assert presets.PAPER.num_seeds == 10
+
+
+def test_commands_of_coco_are_described():
+    """Every verb has its line, with all options of `reproduce`; none is made up."""
+    [rows] = [rows for rows in tables(README) if "command" in rows[0]]
+    described = {row["command"].strip("`").removeprefix("coco "): row for row in rows}
+    options = command_options()
+    assert set(described) == set(options)
+    for verb, row in described.items():
+        assert set(re.findall(r"`(--\w+)`", row["what it does"])) <= options[verb]
+    assert set(re.findall(r"`(--\w+)`", described["reproduce"]["what it does"])) == {
+        option for option in options["reproduce"] if option != "--help"
+    }
+
+
+def test_extra_is_declared():
+    """Compare with pyproject.toml."""
+    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    [named] = re.findall(r"pip install '\.\[(\w+)\]'", README)
+    assert named in extras
 
 
 def test_required_python_is_the_declared_one():
@@ -85,11 +130,28 @@ def test_every_call_of_a_study_is_described():
 
 
 def test_policies_and_environments_are_those_registered():
-    """Compare with the registries."""
+    """Compare with the registries, and with those of the paper."""
     [line] = re.findall(r"^Policies: (.*?)\. ", README, re.M)
     assert tuple(code_names(line)) == policy_names()
-    missing = code_names(section(README, "What is not reproduced"))
-    assert set(environment_names()) == {"mixture", "diet"} <= set(missing)
+    [line, first] = re.findall(r"^Environments: (.*?)\. The first (\w+) are", README, re.M)[0]
+    assert tuple(code_names(line)) == environment_names()
+    assert first == "four"
+    assert environment_names()[:4] == presets.ENVIRONMENTS
+
+
+def test_numbers_that_the_paper_does_not_state_are_those_of_the_code():
+    """Read them off the list of what is not as in the paper."""
+    told = section(README, "What is not reproduced")
+    assert f"{presets.PAPER.evaluation_users} newcomers here" in told
+    assert f"it is {CocoSettings().amplitude:g} here" in told
+    assert f"instead of {presets.PAPER.settings.nodes_per_arm}" in told
+
+
+@pytest.mark.skipif(not REPRODUCTION.exists(), reason="no full run is committed")
+def test_committed_run_is_the_one_described():
+    """Its page names its grid, and the README the same."""
+    [points] = re.findall(r"results/paper`: (\d+) points per arm", README)
+    assert f"| nodes_per_arm | {points} |" in REPRODUCTION.read_text(encoding="utf-8")
 
 
 def test_picture_is_there_and_names_no_address():

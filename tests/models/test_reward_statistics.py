@@ -61,3 +61,18 @@ def test_sample_mean_and_its_deviation():
     statistics = Statistics.empty(2).add(0, 0.3).add(0, 0.5)
     np.testing.assert_allclose(sample_mean(statistics), [0.4, 0.0], atol=1e-15)
     np.testing.assert_allclose(mean_deviation(statistics, 0.2), [0.2 / np.sqrt(2), 0.2])
+
+
+def test_plus_adds_up_two_histories():
+    """Add one history's rewards to the other, one by one."""
+    first, second = Statistics.empty(3), Statistics.empty(3)
+    together = Statistics.empty(3)
+    for number, (arm, reward) in enumerate(REWARDS):
+        together = together.add(arm, reward)
+        if number % 2:
+            first = first.add(arm, reward)
+        else:
+            second = second.add(arm, reward)
+    np.testing.assert_array_equal(np.stack(first.plus(second)), np.stack(together))
+    np.testing.assert_array_equal(np.stack(second.plus(first)), np.stack(together))
+    assert float(first.count.sum()) == 2.0

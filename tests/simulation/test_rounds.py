@@ -3,14 +3,15 @@
 import numpy as np
 
 from cocobandits import CocoSettings
-from cocobandits.environments.base import Recruitment
+from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import build_environment
-from cocobandits.simulation.loop import draw_world, open_study, rounds, simulate
+from cocobandits.simulation.loop import open_study, simulate
+from cocobandits.simulation.world import draw_world
 
 
 def test_rounds_by_hand():
     """Two batches of two users for two steps: a pair, both pairs, the second pair."""
-    assert list(rounds(Recruitment(2, 2, 2))) == [
+    assert list(Recruitment.batches(2, 2, 2).rounds()) == [
         [(0, 0), (1, 0)],
         [(0, 1), (1, 1), (2, 0), (3, 0)],
         [(2, 1), (3, 1)],
@@ -18,7 +19,8 @@ def test_rounds_by_hand():
 
 
 def test_all_at_once_is_one_batch():
-    served = list(rounds(Recruitment(1, 3, 2)))
+    assert Recruitment.all_at_once(3, 2) == Recruitment.batches(1, 3, 2)
+    served = list(Recruitment.all_at_once(3, 2).rounds())
     assert served == [[(0, 0), (1, 0), (2, 0)], [(0, 1), (1, 1), (2, 1)]]
 
 

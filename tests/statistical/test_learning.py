@@ -11,7 +11,8 @@ import pytest
 
 from cocobandits import CocoSettings
 from cocobandits.environments.registry import build_environment
-from cocobandits.simulation.loop import draw_world, open_study, simulate
+from cocobandits.simulation.loop import open_study, simulate
+from cocobandits.simulation.world import draw_world
 
 COARSE = CocoSettings(nodes_per_arm=8)
 PRESET = CocoSettings()

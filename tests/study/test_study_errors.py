@@ -71,7 +71,11 @@ DESIGN_ERRORS = [
     ),
     ({"context": {"sex": ["f", "f"]}}, ConfigurationError, r"different categories; got sex"),
     ({"context": {"": (0, 1)}}, ConfigurationError, r"got feature=''"),
-    ({"policy": "best"}, UnknownNameError, r"policy='best'.*npm-ts, gids, ind-ts, uniform"),
+    (
+        {"policy": "best"},
+        UnknownNameError,
+        r"policy='best'.*npm-ts, gids, mtts, ind-ts, oracle-ts, uniform",
+    ),
     ({"seed": -1}, ConfigurationError, r"whole number from zero to 2\^63 - 1; got seed=-1"),
     ({"seed": 1.5}, ConfigurationError, r"got seed=1.5"),
     ({"seed": 2**63}, ConfigurationError, r"zero to 2\^63 - 1; got seed=9223372036854775808"),
@@ -221,7 +225,7 @@ def test_load_refuses_a_later_version_and_a_broken_design(study, tmp_path):
     with zipfile.ZipFile(path) as archive:
         text = json.loads(archive.read("study.json"))
     _rewrite(path, "study.json", json.dumps(text | {"version": 99}).encode())
-    with pytest.raises(StorageError, match=r"version 1 of the format; got version=99"):
+    with pytest.raises(StorageError, match=r"version 2 of the format; got version=99"):
         Study.load(path)
     broken = text | {"design": text["design"] | {"arms": ["a"]}}
     _rewrite(path, "study.json", json.dumps(broken).encode())

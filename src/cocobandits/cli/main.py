@@ -7,6 +7,12 @@ import typer
 
 from cocobandits import CocoError, __version__
 from cocobandits.cli.demo import demo
+from cocobandits.cli.report import report
+from cocobandits.cli.reproduce import reproduce
+from cocobandits.errors import StoppedError
+
+# What shells report for a command that Ctrl-C ended, and for one that was called wrongly.
+_STOPPED, _REFUSED = 130, 2
 
 app = typer.Typer(
     name="coco",
@@ -16,6 +22,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(reproduce)
+app.command()(report)
 
 
 def _show_version(is_asked: bool) -> None:
@@ -43,4 +51,4 @@ def main() -> None:
         if "--debug" in sys.argv:
             raise
         typer.secho(f"Error: {error}", err=True, fg=typer.colors.RED)
-        sys.exit(2)
+        sys.exit(_STOPPED if isinstance(error, StoppedError) else _REFUSED)

@@ -1,14 +1,18 @@
 """What an environment declares, and the truth it draws."""
 
+import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from cocobandits.errors import ConfigurationError
+from cocobandits.environments.recruitment import Recruitment
+from cocobandits.models.gaussian_mixture import ConditionalMixture
 
+FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 FloatMatrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+NOTHING_SHARED: FloatVector = np.zeros(0)
 
 
 class Cohort(NamedTuple):
@@ -18,33 +22,12 @@ class Cohort(NamedTuple):
     arm_means: FloatMatrix  # user × arm
 
 
-@dataclass(frozen=True)
-class Recruitment:
-    """Who comes when: a batch at the start of each of the first rounds, for some steps each."""
-
-    num_batches: int
-    batch_size: int
-    steps_per_user: int
-
-    def __post_init__(self) -> None:
-        if min(self.num_batches, self.batch_size, self.steps_per_user) < 1:
-            raise ConfigurationError(
-                f"Expected at least one batch, user and step; got {self}. Raise what is below one."
-            )
-
-    @property
-    def num_users(self) -> int:
-        """Users recruited in all."""
-        return self.num_batches * self.batch_size
-
-    @property
-    def num_steps(self) -> int:
-        """Interactions in all."""
-        return self.num_users * self.steps_per_user
-
-
 class Environment(ABC):
-    """A population to learn from."""
+    """A population to learn from.
+
+    What nature fixes once for all users of a run (`draw_shared`) goes into every user and into the
+    true population; most environments share nothing.
+    """
 
     name: str
     arms: tuple[str, ...]
@@ -52,7 +35,25 @@ class Environment(ABC):
     reward_range: tuple[float, float]
     reward_noise: float
     recruitment: Recruitment
+    reward_limits: tuple[float, float] | None = None
+
+    def draw_shared(self, generator: np.random.Generator) -> FloatVector:
+        """Draw what all users of one run have in common."""
+        del generator
+        return NOTHING_SHARED
 
     @abstractmethod
-    def draw_users(self, generator: np.random.Generator, num_users: int) -> Cohort:
+    def draw_users(
+        self, generator: np.random.Generator, num_users: int, shared: FloatVector = NOTHING_SHARED
+    ) -> Cohort:
         """Draw users from the true population."""
+
+    @abstractmethod
+    def population(self, shared: FloatVector = NOTHING_SHARED) -> ConditionalMixture:
+        """Describe the true population P*(μ | x), in reward units and features as declared."""
+
+    def recruiting(self, plan: Recruitment) -> "Environment":
+        """Make the same environment with another plan of arrivals."""
+        changed = copy.copy(self)
+        changed.recruitment = plan
+        return changed

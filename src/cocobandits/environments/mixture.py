@@ -2,9 +2,12 @@
 
 import numpy as np
 
-from cocobandits.environments.base import Cohort, Environment, Recruitment
+from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
+from cocobandits.environments.recruitment import Recruitment
+from cocobandits.models.gaussian_mixture import ConditionalMixture
 
 _KIND_MEANS = np.array([[1.8, 1.0, -1.0], [1.0, 1.9, -1.8]])
+_SPREAD = (0.2, 0.1)  # constant, and slope in x
 
 
 class MixtureEnvironment(Environment):
@@ -14,14 +17,29 @@ class MixtureEnvironment(Environment):
     arms = ("arm-1", "arm-2", "arm-3")
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
     reward_range = (-2.0, 2.0)
+    # Few means lie outside the paper's range, but those that do are worth a reward.
+    reward_limits = (-12.0, 12.0)
     reward_noise = 0.1
-    recruitment = Recruitment(num_batches=30, batch_size=5, steps_per_user=5)
+    recruitment = Recruitment.batches(num_batches=30, batch_size=5, steps_per_user=5)
 
-    def draw_users(self, generator: np.random.Generator, num_users: int) -> Cohort:
+    def draw_users(
+        self, generator: np.random.Generator, num_users: int, shared: FloatVector = NOTHING_SHARED
+    ) -> Cohort:
         """Draw contexts, hidden kinds and arm means."""
+        del shared
         x = generator.uniform(-1.0, 1.0, num_users)
         is_second = generator.uniform(size=num_users) >= 1 / (1 + np.exp(-x))
-        spread = 0.2 + 0.1 * x
+        spread = _SPREAD[0] + _SPREAD[1] * x
         noise = generator.normal(size=(num_users, len(self.arms)))
         means = _KIND_MEANS[is_second.astype(int)] + spread[:, None] * noise
         return Cohort([{"x": float(value)} for value in x], means)
+
+    def population(self, shared: FloatVector = NOTHING_SHARED) -> ConditionalMixture:
+        """Two components; the logit of the first is x."""
+        del shared
+        factor = np.multiply.outer(np.eye(3), _SPREAD)
+        return ConditionalMixture.from_arrays(
+            logits=((0.0, 1.0), (0.0, 0.0)),
+            means=np.stack([_KIND_MEANS, np.zeros_like(_KIND_MEANS)], axis=2),
+            factors=[factor, factor],
+        )

@@ -1,12 +1,21 @@
 """Environments by name."""
 
+from cocobandits.environments import lmm
 from cocobandits.environments.base import Environment
 from cocobandits.environments.diet import DietEnvironment
 from cocobandits.environments.mixture import MixtureEnvironment
+from cocobandits.environments.partial import PartialEnvironment
 from cocobandits.errors import UnknownNameError
 
 _ENVIRONMENTS: dict[str, Environment] = {
-    environment.name: environment for environment in (DietEnvironment(), MixtureEnvironment())
+    environment.name: environment
+    for environment in (
+        MixtureEnvironment(),
+        PartialEnvironment(),
+        lmm.matched(),
+        lmm.misspecified(),
+        DietEnvironment(),
+    )
 }
 
 

@@ -10,13 +10,15 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.types import (
     ArmValues,
     ArmVector,
     Context,
+    LogWeights,
     Parameters,
+    Particles,
     RngKey,
     Scalar,
     Values,
@@ -51,11 +53,19 @@ class Statistics(NamedTuple):
         is_left = removed.count > 0
         return Statistics(*(jnp.where(is_left, field, 0.0) for field in removed))
 
+    def plus(self, further: "Statistics") -> "Statistics":
+        """Add up the rewards of two histories."""
+        return Statistics(*(mine + other for mine, other in zip(self, further, strict=True)))
+
     def extend(self, reward: Scalar) -> "Statistics":
         """Add the same reward to every arm, for predictions of each arm's next reward."""
         return Statistics(self.count + 1, self.total + reward, self.total_square + reward**2)
 
-    def _shift(self, arm: int, sign: float, reward: float) -> "Statistics":
+    # Compiled, since a decision and its reward are otherwise dozens of small dispatches.
+    @jax.jit
+    def _shift(
+        self, arm: Int[ArrayLike, ""], sign: Float[ArrayLike, ""], reward: Float[ArrayLike, ""]
+    ) -> "Statistics":
         return Statistics(
             self.count.at[arm].add(sign),
             self.total.at[arm].add(sign * reward),
@@ -102,6 +112,10 @@ class Belief(ABC):
     def sample(self, rng_key: RngKey, num_draws: int) -> Float[Array, "draw arm"]:
         """Draw arm-mean vectors."""
 
+    @abstractmethod
+    def condition(self, statistics: Statistics) -> "Belief":
+        """Learn from further rewards of the same user."""
+
 
 class PopulationModel(ABC):
     """A family of populations, indexed by whitened parameters; immutable and hashable."""
@@ -141,3 +155,7 @@ class PopulationModel(ABC):
     @abstractmethod
     def posterior(self, parameters: Parameters, context: Context, statistics: Statistics) -> Belief:
         """Condition the particle's population on one user's context and rewards."""
+
+    @abstractmethod
+    def marginal(self, particles: Particles, log_weights: LogWeights, context: Context) -> Belief:
+        """Average the populations of all particles: the belief about somebody new."""

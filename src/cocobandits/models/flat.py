@@ -18,7 +18,17 @@ from cocobandits.models.truncated_normal import (
     truncated,
     truncated_quantile,
 )
-from cocobandits.types import ArmValues, ArmVector, Context, Parameters, RngKey, Scalar, Values
+from cocobandits.types import (
+    ArmValues,
+    ArmVector,
+    Context,
+    LogWeights,
+    Parameters,
+    Particles,
+    RngKey,
+    Scalar,
+    Values,
+)
 
 _NUM_PIECES = 64
 
@@ -85,6 +95,11 @@ class FlatBelief(Belief):
         lower, upper = jnp.full_like(shares, self.low), jnp.full_like(shares, self.high)
         return truncated_quantile(self.statistics, self.reward_noise, lower, upper, shares)
 
+    def condition(self, statistics: Statistics) -> "FlatBelief":
+        """Add the further rewards."""
+        total = self.statistics.plus(statistics)
+        return FlatBelief(total, self.low, self.high, self.reward_noise)
+
     def _edges(self) -> Values:
         return jnp.asarray([self.low, self.high])
 
@@ -142,6 +157,13 @@ class FlatModel(PopulationModel):
         """Tilt the uniform prior by the user's rewards."""
         del parameters, context
         return FlatBelief(statistics, self.low, self.high, self.noise)
+
+    def marginal(
+        self, particles: Particles, log_weights: LogWeights, context: Context
+    ) -> FlatBelief:
+        """Return the uniform prior: particles have nothing to add."""
+        del particles, log_weights, context
+        return FlatBelief(Statistics.empty(self.arms), self.low, self.high, self.noise)
 
 
 def _product_of_others(below: ArmValues) -> ArmValues:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from cocobandits.models.base import PopulationModel, Statistics
 from cocobandits.types import Context, Particles, PerParticle, Scalar
@@ -44,15 +44,15 @@ class UserTable(NamedTuple):
         user = int(self.num_users)
         capacity = len(self.contexts)
         table = self._grow(_GROWTH * capacity) if user == capacity else self
-        return table._replace(
-            contexts=table.contexts.at[user].set(context), num_users=table.num_users + 1
-        )
+        return _append(table, context)
 
-    def of(self, user: Int[Array, ""] | int) -> tuple[Context, Statistics]:
+    @jax.jit
+    def of(self, user: Int[ArrayLike, ""]) -> tuple[Context, Statistics]:
         """Read one user's context and statistics."""
         return self.contexts[user], Statistics(*(field[user] for field in self.statistics))
 
-    def replace(self, user: int, statistics: Statistics) -> "UserTable":
+    @jax.jit
+    def replace(self, user: Int[ArrayLike, ""], statistics: Statistics) -> "UserTable":
         """Write one user's statistics."""
         fields = zip(self.statistics, statistics, strict=True)
         return self._replace(statistics=Statistics(*(old.at[user].set(new) for old, new in fields)))
@@ -62,6 +62,13 @@ class UserTable(NamedTuple):
             return jnp.pad(rows, ((0, capacity - len(rows)), (0, 0)))
 
         return UserTable(pad(self.contexts), Statistics(*map(pad, self.statistics)), self.num_users)
+
+
+@jax.jit
+def _append(table: UserTable, context: Context) -> UserTable:
+    return table._replace(
+        contexts=table.contexts.at[table.num_users].set(context), num_users=table.num_users + 1
+    )
 
 
 class Change(NamedTuple):

@@ -94,6 +94,11 @@ class Policy(ABC, Generic[S]):
         del state, context, statistics, read_fn
         return None
 
+    def prior(self, state: S, context: Context) -> Belief | None:
+        """Return the belief about somebody new; None for a policy without beliefs."""
+        del state, context
+        return None
+
 
 class PlainState(NamedTuple):
     """The state of a policy that learns nothing across users."""

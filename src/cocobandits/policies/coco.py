@@ -16,7 +16,7 @@ from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.policies.acquisitions.base import Acquisition
 from cocobandits.policies.base import Policy, Problem, Readings
-from cocobandits.types import ArmVector, Context, Particles, RngKey
+from cocobandits.types import ArmVector, Context, LogWeights, Particles, RngKey
 
 
 class CocoState(NamedTuple):
@@ -89,6 +89,11 @@ class CocoPolicy(Policy[CocoState]):
         values = _read(self.model, read_fn, state.posterior.particles, context, statistics)
         return Readings(state.posterior.log_weights, values)
 
+    def prior(self, state: CocoState, context: Context) -> Belief:
+        """Average the populations of all particles."""
+        posterior = state.posterior
+        return _marginal(self.model, posterior.particles, posterior.log_weights, context)
+
 
 @partial(jax.jit, static_argnames=("model", "read_fn"))
 def _read(
@@ -102,6 +107,13 @@ def _read(
         return read_fn(model.posterior(parameters, context, statistics))
 
     return jax.vmap(read_one)(particles)
+
+
+@partial(jax.jit, static_argnames="model")
+def _marginal(
+    model: PopulationModel, particles: Particles, log_weights: LogWeights, context: Context
+) -> Belief:
+    return model.marginal(particles, log_weights, context)
 
 
 @partial(jax.jit, static_argnames="acquisition")

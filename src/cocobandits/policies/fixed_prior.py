@@ -1,6 +1,7 @@
 """Thompson sampling under a population that is given, not learned.
 
 With the flat population it is the paper's Ind-TS: each user is served from that user's own rewards.
+With the true population it is OraclePrior-TS, against which multi-task regret is measured.
 """
 
 from collections.abc import Callable
@@ -42,6 +43,16 @@ class FixedPriorPolicy(PlainPolicy):
         """Read off the one belief there is."""
         del state
         return Readings(jnp.zeros(1), _read(self.model, read_fn, context, statistics))
+
+    def prior(self, state: PlainState, context: Context) -> Belief:
+        """Return the population itself."""
+        del state
+        return _marginal(self.model, context)
+
+
+@partial(jax.jit, static_argnames="model")
+def _marginal(model: PopulationModel, context: Context) -> Belief:
+    return model.marginal(jnp.zeros((1, model.num_parameters)), jnp.zeros(1), context)
 
 
 @partial(jax.jit, static_argnames="model")

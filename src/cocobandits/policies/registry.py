@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cocobandits.errors import UnknownNameError
+from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import PopulationModel
 from cocobandits.models.flat import FlatModel
+from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
 from cocobandits.models.log_density import (
     Axis,
     CategoricalAxis,
@@ -25,6 +26,7 @@ from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Policy, Problem
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
+from cocobandits.policies.mtts import MttsPolicy, MttsSettings
 from cocobandits.policies.uniform import UniformPolicy
 
 
@@ -32,7 +34,8 @@ from cocobandits.policies.uniform import UniformPolicy
 class CocoSettings:
     """How the population is modelled and learned; the defaults are the paper's preset.
 
-    Lengthscales are in standardised units: rewards span [-2, 2], continuous features [-1, 1].
+    Everything is in standardised units: rewards span [-2, 2], continuous features [-1, 1].
+    `mtts` is what that policy assumes, `prior` the population that `oracle-ts` is told.
     """
 
     nodes_per_arm: int = 20
@@ -45,6 +48,8 @@ class CocoSettings:
     likelihood: LikelihoodName = "cell"
     memory_limit_gb: float = 2.0
     inference: SmcConfig = SmcConfig()
+    mtts: MttsSettings = MttsSettings()
+    prior: ConditionalMixture | None = None
 
 
 def build_policy(name: str, problem: Problem, settings: CocoSettings) -> Policy[Any]:
@@ -105,6 +110,27 @@ def _independent(problem: Problem, settings: CocoSettings) -> Policy[Any]:
     return FixedPriorPolicy(problem, flat)
 
 
+def _told(problem: Problem, settings: CocoSettings) -> Policy[Any]:
+    if settings.prior is None:
+        raise ConfigurationError(
+            "Expected the true population; got settings.prior=None. Give oracle-ts a "
+            "ConditionalMixture, or choose a policy that learns it, for example 'npm-ts'."
+        )
+    if settings.prior.num_arms != problem.num_arms:
+        raise ConfigurationError(
+            f"Expected a population of {problem.num_arms} arms; got "
+            f"num_arms={settings.prior.num_arms} in settings.prior. Give a mean for every arm."
+        )
+    told = GaussianMixtureModel(
+        settings.prior, problem.features, problem.reward_range, problem.reward_noise
+    )
+    return FixedPriorPolicy(problem, told)
+
+
+def _mixed_model(problem: Problem, settings: CocoSettings) -> Policy[Any]:
+    return MttsPolicy(problem, settings.mtts)
+
+
 def _uniform(problem: Problem, settings: CocoSettings) -> Policy[Any]:
     del settings
     return UniformPolicy(problem)
@@ -113,6 +139,8 @@ def _uniform(problem: Problem, settings: CocoSettings) -> Policy[Any]:
 _BUILDERS: dict[str, Callable[[Problem, CocoSettings], Policy[Any]]] = {
     "npm-ts": _coco(lambda _: ThompsonSampling()),
     "gids": _coco(GlobalInformationDirectedSampling.for_model),
+    "mtts": _mixed_model,
     "ind-ts": _independent,
+    "oracle-ts": _told,
     "uniform": _uniform,
 }

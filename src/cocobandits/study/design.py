@@ -6,7 +6,7 @@ rewards on [-2, 2], continuous features on [-1, 1], categories as numbers from z
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ ContextValues = Mapping[str, float | str]
 FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 STANDARD_RANGE = (-2.0, 2.0)
-# A reward further outside the range than this many noise deviations is taken for a typing error.
+# Unless limits are given, a reward further outside the range than this many noise deviations is
+# taken for a typing error.
 MOST_DEVIATIONS = 10.0
 # Beyond these shares of the width of the range, sums over rewards lose their digits.
 LEAST_NOISE, MOST_NOISE = 1e-4, 1e4
@@ -106,7 +107,8 @@ class StudyDesign:
     reward_noise: float
     policy: str
     seed: int
-    settings: CocoSettings = field(default_factory=CocoSettings)
+    settings: CocoSettings
+    reward_limits: tuple[float, float]
 
     def __post_init__(self) -> None:
         _check_names("arm", self.arms)
@@ -115,7 +117,8 @@ class StudyDesign:
             raise ConfigurationError(
                 f"Expected at least two arms; got arms={list(self.arms)}. Add one to choose from."
             )
-        _check_range(self.reward_range)
+        _check_range("reward_range", self.reward_range)
+        _check_range("reward_limits", self.reward_limits)
         if not is_number(self.reward_noise) or not 0 < self.reward_noise < math.inf:
             raise ConfigurationError(
                 f"Expected a positive, finite noise; got reward_noise={self.reward_noise!r}. "
@@ -127,6 +130,14 @@ class StudyDesign:
                 f"Expected a noise from {LEAST_NOISE:g} to {MOST_NOISE:g} times the width of the "
                 f"reward range; got reward_noise={self.reward_noise!r} for a width of {width:g}. "
                 "Check the units of both."
+            )
+        if not (
+            self.reward_limits[0] <= self.reward_range[0]
+            and self.reward_range[1] <= self.reward_limits[1]
+        ):
+            raise ConfigurationError(
+                f"Expected limits around the range {self.reward_range}; got "
+                f"reward_limits={self.reward_limits!r}. Widen them, or leave them out."
             )
         is_whole = isinstance(self.seed, int) and not isinstance(self.seed, bool)
         if not is_whole or not 0 <= self.seed < 2**63:
@@ -147,6 +158,7 @@ class StudyDesign:
         policy: str,
         seed: int,
         settings: CocoSettings | None,
+        reward_limits: tuple[float, float] | None,
     ) -> "StudyDesign":
         """Read a design as a user writes it.
 
@@ -168,17 +180,21 @@ class StudyDesign:
                 f"Expected CocoSettings; got settings={settings!r}. Leave it out for the defaults."
             )
         features = tuple(Feature.declare(name, declared) for name, declared in context.items())
-        limits = tuple(reward_range) if isinstance(reward_range, list) else reward_range
-        _check_range(limits)
+        low, high = _as_range("reward_range", reward_range)
+        noise = float(reward_noise) if is_number(reward_noise) else reward_noise
+        if reward_limits is None:
+            margin = MOST_DEVIATIONS * noise if is_number(noise) else 0.0
+            reward_limits = (low - margin, high + margin)
         # Plain numbers, whatever they came as, so that the design can be stored.
         return cls(
             tuple(arms),
             features,
-            (float(limits[0]), float(limits[1])),
-            float(reward_noise) if is_number(reward_noise) else reward_noise,
+            (low, high),
+            noise,
             policy,
             _as_whole(seed),
             CocoSettings() if settings is None else settings,
+            _as_range("reward_limits", reward_limits),
         )
 
     @property
@@ -186,6 +202,11 @@ class StudyDesign:
         """Standardised units per unit of reward."""
         low, high = self.reward_range
         return (STANDARD_RANGE[1] - STANDARD_RANGE[0]) / (high - low)
+
+    @property
+    def centre(self) -> float:
+        """The reward that standardised units call zero."""
+        return (self.reward_range[0] + self.reward_range[1]) / 2
 
     def problem(self) -> Problem:
         """Describe the study to a policy."""
@@ -231,20 +252,18 @@ class StudyDesign:
                 "Leave a decision without reward rather than filling one in."
             )
         value = float(reward)  # type: ignore[arg-type]
-        margin = MOST_DEVIATIONS * self.reward_noise
-        low, high = self.reward_range
-        if not low - margin <= value <= high + margin:
+        lowest, highest = self.reward_limits
+        if not lowest <= value <= highest:
             raise InputError(
-                f"Expected a reward from {low - margin:g} to {high + margin:g} (the range and "
-                f"{MOST_DEVIATIONS:g} noise deviations); got reward={reward!r}. "
-                "Check its unit, or declare a wider reward_range in a new study."
+                f"Expected a reward from {lowest:g} to {highest:g} (the limits of this study); "
+                f"got reward={reward!r}. "
+                "Check its unit, or declare wider reward_limits in a new study."
             )
-        return (value - (low + high) / 2) * self.scale
+        return (value - self.centre) * self.scale
 
     def restore(self, standardised: FloatVector | float) -> FloatVector | float:
         """Translate standardised arm means back to the user's units."""
-        low, high = self.reward_range
-        return standardised / self.scale + (low + high) / 2
+        return standardised / self.scale + self.centre
 
 
 def is_number(value: object) -> bool:
@@ -275,12 +294,18 @@ def _check_names(kind: str, names: tuple[str, ...]) -> None:
         )
 
 
-def _check_range(reward_range: object) -> None:
-    if isinstance(reward_range, tuple) and len(reward_range) == 2:
-        low, high = reward_range
+def _as_range(name: str, given: object) -> tuple[float, float]:
+    pair: Any = tuple(given) if isinstance(given, list) else given
+    _check_range(name, pair)
+    return float(pair[0]), float(pair[1])
+
+
+def _check_range(name: str, given: object) -> None:
+    if isinstance(given, tuple) and len(given) == 2:
+        low, high = given
         if is_number(low) and is_number(high) and -math.inf < low < high < math.inf:
             return
     raise ConfigurationError(
-        f"Expected two finite numbers, the smaller first; got reward_range={reward_range!r}. "
-        "Give the range in which arm means can lie, for example (-2.0, 2.0)."
+        f"Expected two finite numbers, the smaller first; got {name}={given!r}. "
+        "Give for example (-2.0, 2.0)."
     )

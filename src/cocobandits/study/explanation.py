@@ -7,6 +7,7 @@ what is not known about the population.
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -103,29 +104,6 @@ def read_summary(belief: Belief) -> _Summary:
     )
 
 
-@dataclass(frozen=True)
-class PopulationReader:
-    """Reads marginal and pairwise bin probabilities off a belief."""
-
-    low: float
-    high: float
-    num_arms: int
-
-    def edges(self) -> Float[Array, " edge"]:
-        """Lay out the bins."""
-        return jnp.linspace(self.low, self.high, _NUM_BINS + 1)
-
-    def pairs(self) -> list[tuple[int, int]]:
-        """List all pairs of arms."""
-        return list(itertools.combinations(range(self.num_arms), 2))
-
-    def __call__(self, belief: Belief) -> tuple[jax.Array, jax.Array]:
-        """Read one belief."""
-        edges = self.edges()
-        joint = [belief.pair_probability(*pair, edges) for pair in self.pairs()]
-        return jnp.diff(belief.cumulative(edges), axis=1), jnp.stack(joint)
-
-
 def explain(user: str, design: StudyDesign, readings: Readings) -> Explanation:
     """Average over particles and split the variance into its three parts."""
     weights, summary = readings.log_weights, readings.values
@@ -154,17 +132,28 @@ def explain(user: str, design: StudyDesign, readings: Readings) -> Explanation:
 
 
 def describe_population(
-    design: StudyDesign, reader: PopulationReader, readings: Readings
+    design: StudyDesign, belief: Belief, mean_range: tuple[float, float]
 ) -> Population:
-    """Average bin probabilities over particles and turn them into densities."""
-    weights, (marginal, joint) = readings.log_weights, readings.values
-    edges = np.asarray(design.restore(np.asarray(reader.edges())))
+    """Turn a belief about somebody new into densities on bins over the range of arm means."""
+    standard = jnp.linspace(*mean_range, _NUM_BINS + 1)
+    pairs = tuple(itertools.combinations(range(len(design.arms)), 2))
+    marginals, joints = _read_bins(belief, standard, pairs)
+    edges = np.asarray(design.restore(np.asarray(standard)))
     width = edges[1] - edges[0]
-    marginals = np.asarray(average(weights, marginal)) / width
-    joints = np.asarray(average(weights, joint)) / width**2
     names = design.arms
     return Population(
         edges,
-        dict(zip(names, marginals, strict=True)),
-        {(names[i], names[j]): joints[n] for n, (i, j) in enumerate(reader.pairs())},
+        dict(zip(names, np.asarray(marginals) / width, strict=True)),
+        {
+            (names[first], names[second]): np.asarray(joint) / width**2
+            for (first, second), joint in zip(pairs, joints, strict=True)
+        },
     )
+
+
+@partial(jax.jit, static_argnames="pairs")
+def _read_bins(
+    belief: Belief, edges: Float[Array, " edge"], pairs: tuple[tuple[int, int], ...]
+) -> tuple[Float[Array, "arm bin"], Float[Array, "pair bin bin"]]:
+    joint = [belief.pair_probability(*pair, edges) for pair in pairs]
+    return jnp.diff(belief.cumulative(edges), axis=1), jnp.stack(joint)

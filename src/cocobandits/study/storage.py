@@ -24,12 +24,14 @@ import numpy as np
 
 from cocobandits.errors import CocoError, StorageError
 from cocobandits.inference.smc import SmcConfig
+from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.registry import CocoSettings
 from cocobandits.study.decisions import DecisionLog
 from cocobandits.study.design import Feature, StudyDesign
 
 FORMAT = "cocobandits-study"
-VERSION = 1
+VERSION = 2
 _TEXT = "study.json"
 _SEAL = "study.json.sha256"
 # What the standard library raises for a file that is not as it was written.
@@ -138,7 +140,12 @@ class Archive(NamedTuple):
         """Read what the study was designed as; use it within `refusing`."""
         declared = self.text["design"]
         settings = dict(declared["settings"])
-        inference = SmcConfig(**settings.pop("inference"))
+        prior = settings.pop("prior")
+        settings |= {
+            "inference": SmcConfig(**settings["inference"]),
+            "mtts": MttsSettings(**settings["mtts"]),
+            "prior": None if prior is None else ConditionalMixture(**prior),
+        }
         features = tuple(
             Feature(
                 item["name"],
@@ -154,7 +161,8 @@ class Archive(NamedTuple):
             declared["reward_noise"],
             declared["policy"],
             declared["seed"],
-            CocoSettings(**settings, inference=inference),
+            CocoSettings(**settings),
+            (declared["reward_limits"][0], declared["reward_limits"][1]),
         )
 
     def snapshot(self, design: StudyDesign, template: Any) -> Snapshot:

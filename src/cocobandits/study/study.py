@@ -8,7 +8,7 @@ the same calls with the same seed give the same decisions, bit for bit.
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from cocobandits.errors import (
     UnsupportedError,
 )
 from cocobandits.inference.smc import SmcInfo
-from cocobandits.models.base import Statistics
+from cocobandits.models.base import Belief, Statistics
 from cocobandits.policies.base import Readings
 from cocobandits.policies.registry import CocoSettings, build_policy
 from cocobandits.study import storage
@@ -36,12 +36,13 @@ from cocobandits.study.design import (
 from cocobandits.study.explanation import (
     Explanation,
     Population,
-    PopulationReader,
     describe_population,
     explain,
     read_summary,
 )
-from cocobandits.types import RngKey
+from cocobandits.types import RngKey, Scalar
+
+T = TypeVar("T")
 
 _PURPOSES = {"start": 0, "decide": 1, "update": 2}
 
@@ -52,12 +53,13 @@ class Study:
     Args:
         arms: names of the arms, at least two.
         context: feature name → (low, high), or a list of category names. Empty for no context.
-        reward_range: where arm means lie; the grid of npm-ts and gids reaches half a cell further,
-            and a reward itself may fall outside by up to ten noise deviations.
+        reward_range: where arm means lie; the grid of npm-ts and gids reaches half a cell further.
         reward_noise: standard deviation of a reward around its arm mean.
         policy: how arms are chosen; see `cocobandits.policies.registry.policy_names`.
         seed: fixes every decision.
         settings: how the population is modelled; the default is the paper's preset.
+        reward_limits: a reward outside is refused as a typing error; by default the range and ten
+            noise deviations on either side.
 
     Raises:
         ConfigurationError: the design is refused; the message says what to change.
@@ -73,14 +75,18 @@ class Study:
         policy: str = "npm-ts",
         seed: int = 0,
         settings: CocoSettings | None = None,
+        reward_limits: tuple[float, float] | None = None,
     ) -> None:
         self._begin(
-            StudyDesign.declare(arms, context, reward_range, reward_noise, policy, seed, settings)
+            StudyDesign.declare(
+                arms, context, reward_range, reward_noise, policy, seed, settings, reward_limits
+            )
         )
 
     def _begin(self, design: StudyDesign) -> None:
         self._design = design
         self._policy = build_policy(design.policy, design.problem(), design.settings)
+        self._base_key = jax.random.key(design.seed)
         self._state = self._policy.init(self._key("start", 0))
         self._names: list[str] = []
         self._users: dict[str, int] = {}
@@ -154,7 +160,7 @@ class Study:
         if number not in self._open:
             sequence = len(self._log)
             probabilities = self._probabilities(number)
-            draw = float(jax.random.uniform(self._key("decide", sequence)))
+            draw = float(_uniform(self._key("decide", sequence)))
             arm = _draw_arm(probabilities, draw)
             self._open[number] = self._log.append(
                 number, arm, tuple(map(float, probabilities)), draw
@@ -277,11 +283,21 @@ class Study:
             UnknownNameError: a feature was never declared.
             UnsupportedError: the policy holds no beliefs.
         """
+        return describe_population(self._design, self.prior(context), self._policy.mean_range)
+
+    def prior(self, context: ContextValues | None = None) -> Belief:
+        """Return the belief about somebody new at a context, in standardised units.
+
+        It is a snapshot: it can be conditioned on rewards that the study never learns of.
+
+        Raises:
+            InputError: the context is refused.
+            UnknownNameError: a feature was never declared.
+            UnsupportedError: the policy holds no beliefs.
+        """
         encoded = self._design.encode_context({} if context is None else context)
-        num_arms = len(self._design.arms)
-        reader = PopulationReader(*self._policy.mean_range, num_arms)
-        readings = self._read(jnp.asarray(encoded), Statistics.empty(num_arms), reader)
-        return describe_population(self._design, reader, readings)
+        belief = self._policy.prior(self._state, jnp.asarray(encoded))
+        return self._believing(belief)
 
     def save(self, path: str | Path) -> None:
         """Write the study to one file; an existing one is replaced whole or not at all.
@@ -328,8 +344,7 @@ class Study:
         return study
 
     def _key(self, purpose: str, sequence: int) -> RngKey:
-        base = jax.random.key(self._design.seed)
-        return jax.random.fold_in(jax.random.fold_in(base, _PURPOSES[purpose]), sequence)
+        return _derive(self._base_key, _PURPOSES[purpose], sequence)
 
     def _find_user(self, user: str) -> int:
         if not isinstance(user, str) or user not in self._users or user in self._withdrawn:
@@ -378,16 +393,28 @@ class Study:
             del self._open[self._log.users[number]]
 
     def _read(self, context: jax.Array, statistics: Statistics, reader: Any) -> Readings:
-        readings = self._policy.read(self._state, context, statistics, reader)
-        if readings is None:
+        return self._believing(self._policy.read(self._state, context, statistics, reader))
+
+    def _believing(self, answer: T | None) -> T:
+        if answer is None:
             raise UnsupportedError(
                 f"Expected a policy that holds beliefs; got policy={self._design.policy!r}. "
                 "Use another policy, for example 'npm-ts'."
             )
-        return readings
+        return answer
 
 
 def _draw_arm(probabilities: FloatVector, draw: float) -> int:
     """Invert the cumulated probabilities; an arm of probability zero is never drawn."""
     chosen = int(np.searchsorted(np.cumsum(probabilities), draw, side="right"))
     return min(chosen, int(np.flatnonzero(probabilities)[-1]))
+
+
+@jax.jit
+def _derive(key: RngKey, purpose: int, sequence: int) -> RngKey:
+    return jax.random.fold_in(jax.random.fold_in(key, purpose), sequence)
+
+
+@jax.jit
+def _uniform(key: RngKey) -> Scalar:
+    return jax.random.uniform(key)

@@ -13,7 +13,11 @@ from jaxtyping import Array, Float
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.models.log_density.within_cell import CellTables, cumulative_in_cell
+from cocobandits.models.log_density.within_cell import (
+    CellTables,
+    cell_tables,
+    cumulative_in_cell,
+)
 from cocobandits.models.truncated_normal import quadrature, truncated_quantile
 from cocobandits.types import ArmCells, ArmValues, ArmVector, RngKey, Scalar, Values
 
@@ -99,6 +103,14 @@ class GridBelief(Belief):
         lower, upper = self.axis.edges[cells], self.axis.edges[cells + 1]
         return truncated_quantile(self.statistics, self.reward_noise, lower, upper, shares)
 
+    def condition(self, statistics: Statistics) -> "GridBelief":
+        """Multiply each cell by what the further rewards add to its likelihood."""
+        total = self.statistics.plus(statistics)
+        gains = self._log_likelihood(total) - self._log_likelihood(self.statistics)
+        return grid_belief(
+            self.probabilities, gains, total, self.axis, self.reward_noise, self.kind
+        )
+
     def _marginals(self) -> ArmCells:
         arms = range(self.probabilities.ndim)
         return jnp.stack(
@@ -107,3 +119,23 @@ class GridBelief(Belief):
 
     def _log_likelihood(self, statistics: Statistics) -> ArmCells:
         return arm_log_likelihood(statistics, self.axis, self.reward_noise, self.kind)
+
+
+def grid_belief(  # noqa: PLR0913, PLR0917 - a belief has this many parts
+    weights: Float[Array, "*cells"],
+    log_likelihood: ArmCells,
+    statistics: Statistics,
+    axis: Axis,
+    reward_noise: float,
+    kind: LikelihoodName,
+) -> GridBelief:
+    """Multiply weights of cells by one likelihood vector per arm, and normalise."""
+    peaks = jnp.max(log_likelihood, axis=1)
+    likelihood = jnp.exp(log_likelihood - peaks[:, None])
+    for arm in range(weights.ndim):
+        shape = [1] * weights.ndim
+        shape[arm] = axis.size
+        weights = weights * likelihood[arm].reshape(shape)
+    tables = cell_tables(statistics, axis, reward_noise, kind)
+    probabilities = weights / jnp.sum(weights)
+    return GridBelief(probabilities, statistics, tables, axis, reward_noise, kind)

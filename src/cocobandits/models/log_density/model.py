@@ -11,19 +11,20 @@ vector per arm:
 
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
 
 from cocobandits.errors import ConfigurationError, GridTooLargeError
 from cocobandits.models.base import PopulationModel, Statistics
 from cocobandits.models.log_density.basis import AxisBasis, decompose, leading_modes
-from cocobandits.models.log_density.belief import GridBelief
+from cocobandits.models.log_density.belief import GridBelief, grid_belief
 from cocobandits.models.log_density.grid import Axis, ContextAxis
 from cocobandits.models.log_density.kernel import KERNELS, KernelName
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.models.log_density.within_cell import cell_tables
-from cocobandits.types import Context, Parameters, Scalar
+from cocobandits.types import Context, LogWeights, Parameters, Particles, Scalar
 
 Tensor = Float[Array, "*cells"]
 Core = Float[Array, "*axis_modes"]
@@ -198,21 +199,28 @@ class LogDensityModel(PopulationModel):
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> GridBelief:
         """Multiply the population by the user's likelihood and normalise."""
+        return self._belief(_unnormalised(self.log_density(parameters, context)), statistics)
+
+    def marginal(
+        self, particles: Particles, log_weights: LogWeights, context: Context
+    ) -> GridBelief:
+        """Average the cell probabilities."""
+
+        def add(number: Int[Array, ""], total: Tensor) -> Tensor:
+            weights = _unnormalised(self.log_density(particles[number], context))
+            return total + shares[number] * weights / jnp.sum(weights)
+
+        shares = jnp.exp(log_weights - logsumexp(log_weights))
+        # One particle after another: all at once would need a grid for each.
+        empty = jnp.zeros((self.config.arm_axis.size,) * self.num_arms)
+        total = jax.lax.fori_loop(0, len(particles), add, empty)
+        return self._belief(total, Statistics.empty(self.num_arms))
+
+    def _belief(self, weights: Tensor, statistics: Statistics) -> GridBelief:
         config = self.config
-        weights = _unnormalised(self.log_density(parameters, context))
-        likelihood, _ = self._likelihood_vectors(statistics)
-        for arm in range(self.num_arms):
-            shape = [1] * self.num_arms
-            shape[arm] = config.arm_axis.size
-            weights = weights * likelihood[arm].reshape(shape)
-        tables = cell_tables(statistics, config.arm_axis, config.reward_noise, config.likelihood)
-        return GridBelief(
-            weights / jnp.sum(weights),
-            statistics,
-            tables,
-            config.arm_axis,
-            config.reward_noise,
-            config.likelihood,
+        settings = (config.arm_axis, config.reward_noise, config.likelihood)
+        return grid_belief(
+            weights, arm_log_likelihood(statistics, *settings), statistics, *settings
         )
 
     def _mode_weights(self, context: Context) -> Parameters:

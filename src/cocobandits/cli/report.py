@@ -1,0 +1,21 @@
+"""`coco report`: figures and page from the records of a run, without simulating."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cocobandits.cli.extras import needs_experiments
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+) -> None:
+    """Rebuild the figures and the page of a finished run from its records.
+
+    Example: coco report runs/quick
+    """
+    needs_experiments()
+    from cocobandits.experiments.report import write_report  # noqa: PLC0415 - needs the extra
+
+    typer.echo(f"Report: {write_report(folder)}")

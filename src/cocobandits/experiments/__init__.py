@@ -1,0 +1,1 @@
+"""The paper's experiments: run, store, measure, draw, report."""

@@ -1,0 +1,226 @@
+"""What the report says in words: what was run, what is missing, where it departs from the paper.
+
+Sentences about a run are put together from its files; the standing departures name the decision
+that gives their reason.
+"""
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cocobandits.environments.registry import build_environment
+from cocobandits.experiments import presets
+from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, UNTESTED, Claim
+from cocobandits.experiments.criteria import MIN_SEEDS
+from cocobandits.experiments.drawing import label_of
+from cocobandits.experiments.estimates import percent
+from cocobandits.experiments.measures import ENVIRONMENT_LABELS, ORACLE, POLICY_LABELS, Measures
+from cocobandits.experiments.reading import Run
+from cocobandits.simulation.world import draw_world
+
+# The paper's App. "Hyperparameters (All Models)"; names with a dot lie one level down.
+_PAPER_SETTINGS = {
+    "nodes_per_arm": 20,
+    "nodes_per_feature": 10,
+    "num_modes": 80,
+    "kernel": "squared-exponential",
+    "arm_lengthscale": 0.7,
+    "context_lengthscale": 0.7,
+    "inference.num_particles": 200,
+    "inference.ess_threshold": 0.5,
+    "inference.move_every": 5,
+}
+_PAPER_NUM_SEEDS = 10
+_FEW_SEEDS = 5
+_PAPER_WITHOUT_MTTS = ("mixture", "partial")
+
+
+class Departure(NamedTuple):
+    """What is done otherwise than in the paper, and the page that says why, if there is one."""
+
+    what: str
+    why: str = ""
+
+
+_DECISIONS = "docs/decisions"
+_STANDING = (
+    Departure(
+        "Regret is counted on means, without the noise of rewards.",
+        f"{_DECISIONS}/0010-regret-on-means.md",
+    ),
+    Departure(
+        "The likelihood of a reward is averaged over a cell of the grid, not taken at its node.",
+        f"{_DECISIONS}/0002-cell-averaged-likelihood.md",
+    ),
+    Departure(
+        "A reward is weighed once, not at every later visit of its user.",
+        f"{_DECISIONS}/0005-no-double-counting.md",
+    ),
+    Departure(
+        "The kernel has amplitude 2; the paper gives none.",
+        f"{_DECISIONS}/0004-amplitude-and-number-of-modes.md",
+    ),
+    Departure(
+        "The step size of moves adapts, and moves go on until copies have parted.",
+        f"{_DECISIONS}/0007-step-size-and-diversity.md",
+    ),
+    Departure(
+        "The information gain of GIDS is floored at zero, and its optimum taken in closed form.",
+        f"{_DECISIONS}/0008-information-gain-of-gids.md",
+    ),
+    Departure(
+        "The coefficients of the mixed model are drawn once per run in lmm and for every user in "
+        "lmm-misspecified, where MTTS is told the mean and variance of both modes together; the "
+        "paper says neither.",
+        f"{_DECISIONS}/0017-coefficients-of-the-mixed-models.md",
+    ),
+    Departure(
+        "The paper does not say how many newcomers a prior is evaluated on.",
+        f"{_DECISIONS}/0018-evaluation-of-priors.md",
+    ),
+    Departure(
+        "Time in the density figure counts users; the paper does not say what it counts.",
+        f"{_DECISIONS}/0020-time-in-the-density-figure.md",
+    ),
+)
+
+
+def headline(claims: list[Claim]) -> str:
+    """Count the verdicts."""
+    counts = Counter(claim.verdict for claim in claims)
+    others = {MIXED: "Mixed", FAILS: "Not holding", UNTESTED: "Not tested"}
+    told = [f"Claims that hold: {counts[HOLDS]} of {len(claims)}."]
+    return " ".join(
+        told
+        + [f"{name}: {counts[verdict]}." for verdict, name in others.items() if counts[verdict]]
+    )
+
+
+def run_facts(run: Run, measures: Measures) -> dict[str, str]:
+    """Say what was run, line by line."""
+    evaluation = run.config.get("evaluation", {})
+    return {
+        "Scale": str(run.config.get("scale", "not stated")),
+        "Seeds": f"{show_seeds(measures)} ({len(measures.seeds)})",
+        "Environments": "; ".join(_describe(measures, each) for each in measures.environments),
+        "Policies": ", ".join(label_of(policy) for policy in measures.policies),
+        "Evaluation": f"{evaluation.get('users', '?')} users, {evaluation.get('pulls', '?')} pulls "
+        "each, by Thompson sampling from the prior learned so far",
+    }
+
+
+def show_seeds(measures: Measures) -> str:
+    """Write seeds as a range where they are one."""
+    seeds = sorted(measures.seeds)
+    if len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(str(seed) for seed in seeds)
+
+
+def command(run: Run) -> str:
+    """Write the command that makes the same run, in a folder DIR."""
+    config = run.config
+    words = ["coco reproduce"]
+    if config.get("scale") == "quick":
+        words.append("--quick")
+    for option, name, known in (
+        ("--env", "environments", ENVIRONMENT_LABELS),
+        ("--policy", "policies", POLICY_LABELS),
+    ):
+        if set(config[name]) != set(known):
+            words += [f"{option} {each}" for each in config[name]]
+    nodes = config.get("settings", {}).get("nodes_per_arm")
+    if nodes != presets.scale(config.get("scale") == "quick").settings.nodes_per_arm:
+        words.append(f"--nodes {nodes}")
+    return " ".join([*words, f"--seeds {len(config['seeds'])}", "--out DIR"])
+
+
+def gaps(run: Run, measures: Measures) -> list[str]:
+    """Say what the run cannot tell, and why."""
+    notes = []
+    if len(measures.seeds) < MIN_SEEDS:
+        notes.append("One seed: no standard errors, no intervals and no verdicts.")
+    elif len(measures.seeds) < _FEW_SEEDS:
+        told = f"Only {len(measures.seeds)} seeds: intervals are wide, and a claim that is said not"
+        notes.append(f"{told} to hold may only lack evidence.")
+    absent = [name for name in ENVIRONMENT_LABELS if name not in measures.environments]
+    if absent:
+        notes.append(f"Environments not in this run: {', '.join(absent)}.")
+    idle = [label for policy, label in POLICY_LABELS.items() if policy not in measures.policies]
+    if idle:
+        notes.append(f"Policies not in this run: {', '.join(idle)}.")
+    if ORACLE not in measures.policies:
+        notes.append("Without OraclePrior-TS there is no multi-task regret.")
+    if run.densities is None:
+        notes.append("No densities were stored, so there is no figure of the learned population.")
+    return notes
+
+
+def departures(run: Run, measures: Measures) -> list[Departure]:
+    """List what differs from the paper: in this run's settings, and in every run."""
+    found = [
+        Departure(f"{name} is {_show(value)}; the paper has {expected}.")
+        for name, expected in _PAPER_SETTINGS.items()
+        for value in [_look_up(run.config.get("settings", {}), name)]
+        if value != expected
+    ]
+    if len(measures.seeds) != _PAPER_NUM_SEEDS:
+        told = f"Number of seeds: {len(measures.seeds)}; the paper has {_PAPER_NUM_SEEDS}."
+        found.append(Departure(told))
+    extra = [name for name in _PAPER_WITHOUT_MTTS if measures.has(name, "mtts")]
+    if extra:
+        found.append(
+            Departure(f"MTTS also runs in {' and '.join(extra)}; the paper leaves it out.")
+        )
+    return [*found, _range_cost(measures), *_STANDING]
+
+
+def _range_cost(measures: Measures) -> Departure:
+    """Say how many users of the run have an arm mean that the declared range cuts off."""
+    told = []
+    for name in measures.environments:
+        environment = build_environment(name)
+        low, high = environment.reward_range
+        means = np.concatenate(
+            [draw_world(environment, seed).cohort.arm_means for seed in measures.seeds]
+        )
+        share = float(np.mean(np.any((means < low) | (means > high), axis=1)))
+        told.append(f"{name} {percent(share)}")
+    return Departure(
+        "The model keeps the paper's range of arm means. Users with an arm mean outside it: "
+        f"{', '.join(told)}.",
+        f"{_DECISIONS}/0003-reward-range-is-a-parameter.md",
+    )
+
+
+def misses(claims: list[Claim]) -> list[str]:
+    """Say, for every claim that was not found whole, which parts failed."""
+    return [
+        f"Claim {claim.number} ({claim.environment}) {_VERBS[claim.verdict]}: "
+        + "; ".join(part.told for part in claim.parts if part.holds is False)
+        + "."
+        for claim in claims
+        if claim.verdict in _VERBS
+    ]
+
+
+_VERBS = {FAILS: "does not hold", MIXED: "holds in part only"}
+
+
+def _describe(measures: Measures, environment: str) -> str:
+    num_steps = measures.regrets[environment, measures.policies[0]].shape[1]
+    rounds = [
+        curve.shape[1] - 1 for key, curve in measures.evaluations.items() if key[0] == environment
+    ]
+    told = f" in {rounds[0]} rounds" if rounds else ""
+    return f"{environment} ({num_steps} steps{told})"
+
+
+def _look_up(settings: dict[str, Any], name: str) -> Any:
+    outer, _, inner = name.rpartition(".")
+    return (settings.get(outer, {}) if outer else settings).get(inner)
+
+
+def _show(value: Any) -> str:
+    return "not set" if value is None else str(value)

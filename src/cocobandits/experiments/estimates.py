@@ -1,0 +1,108 @@
+"""Means over seeds with their errors, and paired differences between two policies.
+
+Every policy meets the same users and noise on a seed, so differences are taken seed by seed.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
+# Student's t at 97.5 %, for 1 to 10 degrees of freedom.
+_T975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
+_Z975 = 1.959964
+DASH = "–"
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds and its standard error, NaN for one seed."""
+
+    mean: float
+    error: float
+
+    def show(self, digits: int = 1) -> str:
+        """Write as mean ± standard error."""
+        error = DASH if math.isnan(self.error) else f"{self.error:.{digits}f}"
+        return f"{number(self.mean, digits)} ± {error}"
+
+
+class Difference(NamedTuple):
+    """A paired difference over seeds with its 95 % interval, NaN for one seed."""
+
+    mean: float
+    error: float
+    low: float
+    high: float
+
+    @property
+    def is_below(self) -> bool:
+        """Whether the whole interval lies below zero."""
+        return self.high < 0
+
+    @property
+    def is_above(self) -> bool:
+        """Whether the whole interval lies above zero."""
+        return self.low > 0
+
+    def show(self, digits: int = 1) -> str:
+        """Write as mean and interval."""
+        return f"{number(self.mean, digits)} {self.show_interval(digits)}"
+
+    def show_interval(self, digits: int = 1) -> str:
+        """Write the interval in brackets."""
+        if math.isnan(self.low):
+            return f"[{DASH}]"
+        return f"[{number(self.low, digits)}, {number(self.high, digits)}]"
+
+
+def estimate(values: Values) -> Estimate:
+    """Compute the mean and sd / √n (one less degree of freedom) of one value per seed."""
+    mean, error = curve(values)
+    return Estimate(float(mean), float(error))
+
+
+def curve(values: Values) -> tuple[Values, Values]:
+    """Compute mean and standard error over the first axis, the seeds."""
+    num_seeds = len(values)
+    mean = np.asarray(values.mean(axis=0))
+    if num_seeds < 2:
+        return mean, np.full_like(mean, np.nan)
+    return mean, np.asarray(values.std(axis=0, ddof=1) / math.sqrt(num_seeds))
+
+
+def difference(first: Values, second: Values) -> Difference:
+    """Compare two policies seed by seed: first minus second."""
+    mean, error = estimate(first - second)
+    reach = t_quantile(len(first) - 1) * error
+    return Difference(mean, error, mean - reach, mean + reach)
+
+
+def t_quantile(degrees: int) -> float:
+    """Look up the 97.5 % quantile of Student's t; NaN without a degree of freedom."""
+    if degrees < 1:
+        return math.nan
+    if degrees <= len(_T975):
+        return _T975[degrees - 1]
+    z = _Z975
+    # Cornish-Fisher, three terms: correct to three decimals beyond the table.
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + sum(term / degrees**power for power, term in enumerate(terms, start=1))
+
+
+def number(value: float, digits: int = 1) -> str:
+    """Write a number with a true minus sign; a dash if it is not one."""
+    if math.isnan(value):
+        return DASH
+    # Adding zero turns a rounded -0.0 into 0.0.
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Write a share in percent."""
+    return f"{number(100 * share, digits)} %"

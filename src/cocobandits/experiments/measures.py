@@ -1,0 +1,172 @@
+"""What a run measured: regrets, evaluations and shares of arms (paper, "Regret and the Value...").
+
+Owns the definitions of all curves and totals. Reads a loaded run; never simulates. Arrays have one
+row per seed, in the order of the run's configuration.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from cocobandits.experiments.estimates import Values
+from cocobandits.experiments.reading import Run
+
+POLICY_LABELS = {
+    "npm-ts": "NPM-TS",
+    "gids": "GIDS",
+    "mtts": "MTTS",
+    "ind-ts": "Ind-TS",
+    "oracle-ts": "OraclePrior-TS",
+    "uniform": "Uniform",
+}
+ENVIRONMENT_LABELS = {
+    "mixture": "Mixture of Gaussians",
+    "partial": "Partially observed context",
+    "lmm": "LMM: Gaussian latent",
+    "lmm-misspecified": "LMM: non-Gaussian latent",
+}
+ORACLE = "oracle-ts"
+THIRD_ARM = 2
+NUM_PARTS = 5
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Per (environment, policy), what happened at every step and round of every seed.
+
+    Attributes:
+        environments: in the order of the run.
+        policies: in display order.
+        seeds: in the order of the run.
+        regrets: regret of each single step, seed × step.
+        arms: arm played, seed × step.
+        evaluations: regret of the evaluation users, seed × round; not for policies without a prior.
+    """
+
+    environments: tuple[str, ...]
+    policies: tuple[str, ...]
+    seeds: tuple[int, ...]
+    regrets: dict[Key, Values]
+    arms: dict[Key, Values]
+    evaluations: dict[Key, Values]
+
+    def has(self, environment: str, *policies: str) -> bool:
+        """Say whether all these policies were run in this environment."""
+        return all((environment, policy) in self.regrets for policy in policies)
+
+    def cumulative_regret(self, environment: str, policy: str) -> Values:
+        """Add up regret over steps, seed × step."""
+        return np.cumsum(self.regrets[environment, policy], axis=1)
+
+    def multitask_regret(self, environment: str, policy: str) -> Values:
+        """Subtract the oracle's cumulative regret, seed × step.
+
+        Raises:
+            KeyError: the oracle was not run.
+        """
+        oracle = self.cumulative_regret(environment, ORACLE)
+        return self.cumulative_regret(environment, policy) - oracle
+
+    def total_regret(self, environment: str, policy: str) -> Values:
+        """Sum regret over the run, one value per seed."""
+        return self.regrets[environment, policy].sum(axis=1)
+
+    def third_arm_share(self, environment: str, policy: str) -> Values:
+        """Compute the share of pulls of the third arm, one value per seed."""
+        return (self.arms[environment, policy] == THIRD_ARM).mean(axis=1)
+
+    def third_arm_parts(self, environment: str, policy: str) -> Values:
+        """Compute the share of the third arm in each fifth of the run, seed × fifth."""
+        is_third = self.arms[environment, policy] == THIRD_ARM
+        parts = fifths(is_third.shape[1])
+        return np.stack([is_third[:, part].mean(axis=1) for part in parts], axis=1)
+
+
+class Health(NamedTuple):
+    """The particles of one policy in one environment, over all seeds."""
+
+    acceptance_rate: float
+    median_correlation: float
+    worst_correlation: float
+    lowest_ess: float
+    moves_per_run: float
+
+
+def measure(run: Run) -> Measures:
+    """Turn the tables of a run into arrays."""
+    seeds = tuple(run.config["seeds"])
+    per_step = {key: _arrays(columns, "step", seeds) for key, columns in group(run.records).items()}
+    rounds = group(run.evaluations).items()
+    return Measures(
+        environments=tuple(run.config["environments"]),
+        policies=tuple(in_display_order(run.config["policies"])),
+        seeds=seeds,
+        regrets={key: arrays["regret"] for key, arrays in per_step.items()},
+        arms={key: arrays["arm"] for key, arrays in per_step.items()},
+        evaluations={key: _arrays(columns, "round", seeds)["regret"] for key, columns in rounds},
+    )
+
+
+def fifths(num_steps: int) -> list[slice]:
+    """Cut a run into five parts, as equal as can be and none empty."""
+    bounds = [part * num_steps // NUM_PARTS for part in range(NUM_PARTS + 1)]
+    return [slice(low, max(high, low + 1)) for low, high in pairwise(bounds)]
+
+
+def slope(values: Values, part: slice) -> float:
+    """Compute by how much a mean cumulative curve rises per step in a part of the run."""
+    mean = values.mean(axis=0)
+    start = mean[part.start - 1] if part.start > 0 else 0.0
+    return float((mean[part.stop - 1] - start) / (part.stop - part.start))
+
+
+def in_display_order(policies: Iterable[str]) -> list[str]:
+    """Order policies as the paper's legend does; strangers last."""
+    known = list(POLICY_LABELS)
+    return sorted(policies, key=lambda name: known.index(name) if name in known else len(known))
+
+
+def particle_health(run: Run) -> dict[Key, Health]:
+    """Summarise the updates that moved particles, per (environment, policy)."""
+    num_seeds = len(run.config["seeds"])
+    return {
+        key: Health(
+            float(np.nanmean(columns["acceptance_rate"])),
+            float(np.nanmedian(columns["start_correlation"])),
+            float(np.nanmax(columns["start_correlation"])),
+            float(np.nanmin(columns["ess"])),
+            float(columns["num_moves"].sum()) / num_seeds,
+        )
+        for key, columns in group(run.health).items()
+    }
+
+
+def group(table: pa.Table) -> dict[Key, dict[str, Values]]:
+    """Split a table by (environment, policy) into columns of numbers."""
+    names = [name for name in table.column_names if name not in ("environment", "policy")]
+    columns = {name: table[name].to_numpy() for name in names}
+    keys = list(zip(*(table[name].to_pylist() for name in ("environment", "policy")), strict=True))
+    rows: dict[Key, list[int]] = {}
+    for number, key in enumerate(keys):
+        rows.setdefault(key, []).append(number)
+    return {
+        key: {name: column[numbers] for name, column in columns.items()}
+        for key, numbers in rows.items()
+    }
+
+
+def _arrays(columns: dict[str, Values], index: str, seeds: tuple[int, ...]) -> dict[str, Values]:
+    """Lay columns out as seed × index."""
+    shape = (len(seeds), int(columns[index].max()) + 1)
+    rank = {seed: place for place, seed in enumerate(seeds)}
+    place = [rank[seed] for seed in columns["seed"].tolist()]
+    arrays = {name: np.full(shape, np.nan) for name in columns}
+    for name, array in arrays.items():
+        array[place, columns[index]] = columns[name]
+    return arrays

@@ -1,0 +1,137 @@
+"""A belief about one user's arm means that is a mixture of correlated Gaussians."""
+
+import math
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp, ndtr
+from jaxtyping import Array, Float
+
+from cocobandits.models.base import Belief, Statistics
+from cocobandits.models.orthant import best_probability, bivariate_cumulative
+from cocobandits.types import ArmValues, ArmVector, RngKey, Scalar, Values
+
+# Enough to interpolate a quantile to a hundredth of a deviation.
+_NUM_VALUES, _REACH = 97, 6.0
+_LEAST_DEVIATION = 1e-15
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class GaussianBelief(Belief):
+    """Components with normalised log-weights, means and covariances (which may be singular)."""
+
+    log_weights: Float[Array, " component"]
+    means: Float[Array, "component arm"]
+    covariances: Float[Array, "component arm arm"]
+    reward_noise: float = field(metadata={"static": True})
+
+    def mean(self) -> ArmVector:
+        """Compute E[μ_a]."""
+        return self._average(self.means)
+
+    def variance(self) -> ArmVector:
+        """Compute Var(μ_a): within components, and between them."""
+        between = (self.means - self.mean()[None, :]) ** 2
+        return self._average(self._deviations() ** 2 + between)
+
+    def best_probability(self) -> ArmVector:
+        """Compute P(arm a has the largest mean)."""
+        return self._average(jax.vmap(best_probability)(self.means, self.covariances))
+
+    def expected_best(self) -> Scalar:
+        """Compute E[max μ] = Σ_a (m_a P_a + Σ_b C_ab ∂P_a/∂m_b), by Stein's identity."""
+
+        def of_component(mean: ArmVector, covariance: Float[Array, "arm arm"]) -> Scalar:
+            wins = best_probability(mean, covariance)
+            slopes = jax.jacobian(best_probability)(mean, covariance)
+            return jnp.vdot(mean, wins) + jnp.sum(covariance * slopes)
+
+        return self._average(jax.vmap(of_component)(self.means, self.covariances))
+
+    def values(self) -> Values:
+        """Lay out values around every component's mean of every arm."""
+        steps = jnp.linspace(-_REACH, _REACH, _NUM_VALUES)
+        spread = self.means[..., None] + self._deviations()[..., None] * steps[None, None, :]
+        return jnp.sort(spread.ravel())
+
+    def cumulative(self, values: Values) -> ArmValues:
+        """Compute P(μ_a ≤ value)."""
+        distance = values[None, None, :] - self.means[..., None]
+        return self._average(ndtr(distance / self._deviations()[..., None]))
+
+    def predictive(self, rewards: Values) -> ArmValues:
+        """Compute the density of the next reward: as wide as the belief and the noise together."""
+        deviation = jnp.sqrt(self._deviations() ** 2 + self.reward_noise**2)[..., None]
+        distance = (rewards[None, None, :] - self.means[..., None]) / deviation
+        return self._average(jnp.exp(-(distance**2) / 2) / (deviation * math.sqrt(2 * math.pi)))
+
+    def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
+        """Compute the probability of square bins by differences of distribution functions."""
+
+        def below(
+            mean: ArmVector, covariance: Float[Array, "arm arm"], deviations: ArmVector
+        ) -> Float[Array, "edge edge"]:
+            rows = (edges - mean[first]) / deviations[first]
+            columns = (edges - mean[second]) / deviations[second]
+            scale = deviations[first] * deviations[second]
+            correlation = jnp.clip(covariance[first, second] / scale, -1.0, 1.0)
+            grid = jnp.broadcast_arrays(rows[:, None], columns[None, :])
+            return bivariate_cumulative(grid[0], grid[1], correlation)
+
+        corners = self._average(jax.vmap(below)(self.means, self.covariances, self._deviations()))
+        return jnp.maximum(jnp.diff(jnp.diff(corners, axis=0), axis=1), 0.0)
+
+    def sample(self, rng_key: RngKey, num_draws: int) -> Float[Array, "draw arm"]:
+        """Draw components, then arm means."""
+        key_component, key_normal = jax.random.split(rng_key)
+        chosen = jax.random.categorical(key_component, self.log_weights, shape=(num_draws,))
+        normals = jax.random.normal(key_normal, (num_draws, self.means.shape[1]))
+        # A symmetric root exists for singular covariances too.
+        values, vectors = jnp.linalg.eigh(self.covariances)
+        roots = vectors * jnp.sqrt(jnp.maximum(values, 0.0))[:, None, :]
+        return self.means[chosen] + jnp.einsum("dab,db->da", roots[chosen], normals)
+
+    def condition(self, statistics: Statistics) -> "GaussianBelief":
+        """Learn from further rewards."""
+        return condition(self, statistics)[0]
+
+    def _average(self, values: Float[Array, "component *shape"]) -> Float[Array, "*shape"]:
+        return jnp.tensordot(jnp.exp(self.log_weights), values, axes=1)
+
+    def _deviations(self) -> Float[Array, "component arm"]:
+        variances = jnp.diagonal(self.covariances, axis1=1, axis2=2)
+        return jnp.sqrt(jnp.maximum(variances, _LEAST_DEVIATION**2))
+
+
+def condition(belief: GaussianBelief, statistics: Statistics) -> tuple[GaussianBelief, Scalar]:
+    """Condition on rewards, and compute the log of their density.
+
+    With D = diag(√n)/σ and e = the sum of residuals per arm over √n σ, component j has the evidence
+    N(e; 0, I + D C_j D), and its Gaussian is conditioned on it; arms without rewards drop out.
+    """
+    noise = belief.reward_noise
+    root = jnp.sqrt(statistics.count) / noise
+    safe_count = jnp.maximum(statistics.count, 1.0)
+    average = statistics.total / safe_count
+
+    def of_component(
+        mean: ArmVector, covariance: Float[Array, "arm arm"]
+    ) -> tuple[Scalar, ArmVector, Float[Array, "arm arm"]]:
+        scaled = root[:, None] * covariance
+        inner = jnp.eye(len(mean)) + scaled * root[None, :]
+        residual = root * (average - mean)
+        solved = jnp.linalg.solve(inner, jnp.concatenate([residual[:, None], scaled], axis=1))
+        log_density = -(residual @ solved[:, 0] + jnp.linalg.slogdet(inner)[1]) / 2
+        shrunk = covariance - scaled.T @ solved[:, 1:]
+        return log_density, mean + scaled.T @ solved[:, 0], (shrunk + shrunk.T) / 2
+
+    log_densities, means, covariances = jax.vmap(of_component)(belief.means, belief.covariances)
+    joint = belief.log_weights + log_densities
+    total = logsumexp(joint)
+    # The scatter of rewards around their own average, which no component can explain.
+    scatter = jnp.sum(statistics.total_square - statistics.total * average)
+    constant = -jnp.sum(statistics.count) * math.log(2 * math.pi * noise**2) / 2
+    posterior = GaussianBelief(joint - total, means, covariances, noise)
+    return posterior, total + constant - scatter / (2 * noise**2)

@@ -1,0 +1,176 @@
+"""A population that is a Gaussian mixture given the context, known and not learned.
+
+    P(μ | x) = Σ_j w_j(x) N(m_j(x), F_j(x) F_j(x)ᵀ)
+
+with log w_j (up to a constant), m_j and F_j linear in the terms of the context. Every simulated
+population of the paper has this form (App. "Experimental Details"), so a policy that is told the
+truth can be exact.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import PopulationModel, Statistics
+from cocobandits.models.features import FeatureKinds, feature_vector, num_terms
+from cocobandits.models.gaussian_belief import GaussianBelief, condition
+from cocobandits.types import Context, LogWeights, Parameters, Particles, Scalar
+
+# Of numbers, to any depth: immutable, hashable, and a list in JSON.
+Nested = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ConditionalMixture:
+    """Coefficients of the terms of the context, as nested tuples.
+
+    Attributes:
+        logits: component × term.
+        means: component × arm × term.
+        factors: component × arm × source × term.
+    """
+
+    logits: Nested
+    means: Nested
+    factors: Nested
+
+    def __post_init__(self) -> None:
+        for name, num_axes in (("logits", 2), ("means", 3), ("factors", 4)):
+            # Lists come back from JSON; tuples can be hashed.
+            object.__setattr__(self, name, _freeze(getattr(self, name)))
+            array = _array(name, getattr(self, name))
+            if array.ndim != num_axes or not np.all(np.isfinite(array)):
+                raise ConfigurationError(
+                    f"Expected finite numbers with {num_axes} axes; got {name} of shape "
+                    f"{array.shape}. The axes are named in the class."
+                )
+        logits, means, factors = (
+            np.array(part) for part in (self.logits, self.means, self.factors)
+        )
+        if not (
+            len(logits) == len(means) == len(factors)
+            and means.shape[1] == factors.shape[1]
+            and logits.shape[1] == means.shape[2] == factors.shape[3]
+        ):
+            raise ConfigurationError(
+                "Expected the same components, arms and terms everywhere; got logits "
+                f"{logits.shape}, means {means.shape}, factors {factors.shape}. Align them."
+            )
+
+    @classmethod
+    def from_arrays(cls, logits: Any, means: Any, factors: Any) -> "ConditionalMixture":
+        """Take arrays or lists.
+
+        Raises:
+            ConfigurationError: their shapes do not fit together.
+        """
+        return cls(*(_freeze(part) for part in (logits, means, factors)))
+
+    @property
+    def num_arms(self) -> int:
+        """Number of arms K."""
+        return len(self.means[0])
+
+    @property
+    def num_terms(self) -> int:
+        """Number of terms of the context."""
+        return len(self.logits[0])
+
+    def rescaled(self, centre: float, scale: float) -> "ConditionalMixture":
+        """Describe the same population for rewards that are shifted by -centre, then scaled."""
+        means = np.array(self.means)
+        means[:, :, 0] -= centre
+        return ConditionalMixture.from_arrays(
+            self.logits, scale * means, scale * np.array(self.factors)
+        )
+
+
+@dataclass(frozen=True)
+class GaussianMixtureModel(PopulationModel):
+    """A given mixture as a population model without parameters."""
+
+    mixture: ConditionalMixture
+    kinds: FeatureKinds
+    range: tuple[float, float]
+    noise: float
+
+    def __post_init__(self) -> None:
+        if self.mixture.num_terms != num_terms(self.kinds):
+            raise ConfigurationError(
+                f"Expected {num_terms(self.kinds)} terms for these features; got "
+                f"num_terms={self.mixture.num_terms}. Give one term for the constant, one per "
+                "continuous feature and one per category."
+            )
+
+    @property
+    def num_parameters(self) -> int:
+        """None."""
+        return 0
+
+    @property
+    def num_arms(self) -> int:
+        """Number of arms K."""
+        return self.mixture.num_arms
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The declared range; Gaussian tails reach beyond it."""
+        return self.range
+
+    @property
+    def reward_noise(self) -> float:
+        """Standard deviation σ of a reward."""
+        return self.noise
+
+    def log_evidence(
+        self, parameters: Parameters, context: Context, statistics: Statistics
+    ) -> Scalar:
+        """Compute log Σ_j w_j(x) p(rewards | component j)."""
+        del parameters
+        return condition(self._prior(context), statistics)[1]
+
+    def posterior(
+        self, parameters: Parameters, context: Context, statistics: Statistics
+    ) -> GaussianBelief:
+        """Reweight the components, and condition each."""
+        del parameters
+        return condition(self._prior(context), statistics)[0]
+
+    def marginal(
+        self, particles: Particles, log_weights: LogWeights, context: Context
+    ) -> GaussianBelief:
+        """Return the mixture itself: particles have nothing to add."""
+        del particles, log_weights
+        return self._prior(context)
+
+    def _prior(self, context: Context) -> GaussianBelief:
+        terms = feature_vector(self.kinds, context)
+        logits, means, factors = (
+            jnp.asarray(part) @ terms
+            for part in (self.mixture.logits, self.mixture.means, self.mixture.factors)
+        )
+        covariances = jnp.einsum("jar,jbr->jab", factors, factors)
+        return GaussianBelief(_normalised(logits), means, covariances, self.noise)
+
+
+def _normalised(logits: Float[Array, " component"]) -> Float[Array, " component"]:
+    shifted = logits - jnp.max(logits)
+    return shifted - jnp.log(jnp.sum(jnp.exp(shifted)))
+
+
+def _freeze(values: Any) -> Any:
+    plain = values.tolist() if isinstance(values, np.ndarray) else values
+    return tuple(map(_freeze, plain)) if isinstance(plain, list | tuple) else plain
+
+
+def _array(name: str, values: object) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"Expected numbers in rows of equal length; got {name}={values!r}. ({error})"
+        ) from error

@@ -1,0 +1,58 @@
+"""Everything that chance decides in a run, drawn before any policy acts.
+
+Every policy meets the same users and the same noise for each user, step and arm, and is evaluated
+on the same newcomers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cocobandits.environments.base import Cohort, Environment
+from cocobandits.models.gaussian_mixture import ConditionalMixture
+
+_USERS, _NOISE, _SHARED, _EVALUATION = range(4)
+
+FloatCube = np.ndarray[tuple[int, int, int], np.dtype[np.float64]]
+
+
+class World(NamedTuple):
+    """The users of a run, their noise, and the population they come from."""
+
+    cohort: Cohort
+    noise: FloatCube  # user × step × arm
+    population: ConditionalMixture
+
+
+class EvaluationBatch(NamedTuple):
+    """Newcomers on whom learned priors are tried out; nobody learns from them."""
+
+    cohort: Cohort
+    noise: FloatCube  # user × pull × arm
+    draws: np.ndarray[tuple[int, int], np.dtype[np.float64]]  # user × pull, uniform
+
+
+def draw_world(environment: Environment, seed: int) -> World:
+    """Draw the users and the noise of every reward that could be asked for."""
+    plan = environment.recruitment
+    shared = _draw_shared(environment, seed)
+    users = np.random.default_rng([seed, _USERS])
+    cohort = environment.draw_users(users, plan.num_users, shared)
+    shape = (plan.num_users, plan.steps_per_user, len(environment.arms))
+    noise = np.random.default_rng([seed, _NOISE]).normal(size=shape)
+    return World(cohort, environment.reward_noise * noise, environment.population(shared))
+
+
+def draw_evaluation(
+    environment: Environment, seed: int, num_users: int, num_pulls: int
+) -> EvaluationBatch:
+    """Draw newcomers of the same run, their noise, and the uniforms that choose their arms."""
+    generator = np.random.default_rng([seed, _EVALUATION])
+    cohort = environment.draw_users(generator, num_users, _draw_shared(environment, seed))
+    noise = generator.normal(size=(num_users, num_pulls, len(environment.arms)))
+    draws = generator.uniform(size=(num_users, num_pulls))
+    return EvaluationBatch(cohort, environment.reward_noise * noise, draws)
+
+
+def _draw_shared(environment: Environment, seed: int) -> np.ndarray:
+    return environment.draw_shared(np.random.default_rng([seed, _SHARED]))

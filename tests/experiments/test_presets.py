@@ -1,0 +1,88 @@
+"""What `coco reproduce` runs when nothing else is asked for."""
+
+import pytest
+
+from cocobandits.environments.registry import build_environment
+from cocobandits.errors import ConfigurationError, UnknownNameError
+from cocobandits.experiments import presets
+from cocobandits.experiments.presets import PAPER, QUICK, Experiment
+from cocobandits.experiments.runner import DENSITIES, cells_of, expected_cost, tasks_of
+
+
+def test_default_is_the_whole_paper():
+    whole = Experiment.declare(PAPER)
+    assert whole.environments == ("mixture", "partial", "lmm", "lmm-misspecified")
+    assert set(whole.policies) == {"npm-ts", "gids", "mtts", "ind-ts", "oracle-ts", "uniform"}
+    assert whole.seeds == tuple(range(10))
+    assert len(cells_of(whole)) == 4 * 6 * 10
+
+
+def test_paper_scale_is_the_papers_hyperparameters():
+    settings = PAPER.settings
+    assert (settings.nodes_per_arm, settings.nodes_per_feature) == (20, 10)
+    assert (settings.num_modes, settings.inference.num_particles) == (80, 200)
+    assert (settings.arm_lengthscale, settings.kernel) == (0.7, "squared-exponential")
+    assert PAPER.evaluation_pulls == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "users", "steps", "rounds"),
+    [
+        ("mixture", 150, 750, 34),
+        ("partial", 150, 750, 34),
+        ("lmm", 50, 250, 5),
+        ("lmm-misspecified", 100, 500, 24),
+    ],
+)
+def test_environments_have_the_papers_size(name, users, steps, rounds):
+    plan = build_environment(name).recruitment
+    assert (plan.num_users, plan.num_steps, plan.num_rounds) == (users, steps, rounds)
+
+
+def test_oracle_always_takes_part():
+    assert Experiment.declare(QUICK, ["lmm"], ["gids"]).policies == ("gids", "oracle-ts")
+
+
+def test_mtts_is_told_the_truth_where_its_model_holds():
+    told = Experiment.declare(PAPER).settings_for("lmm").mtts
+    assert told.design == (((0, 0.9), (1, 0)), ((0, -1.1), (1, 0)), ((0, 0.2), (1, 0)))
+    assert (told.coefficient_mean, told.coefficient_deviation, told.user_deviation) == (
+        1,
+        0.5,
+        0.05,
+    )
+    moments = Experiment.declare(PAPER).settings_for("lmm-misspecified").mtts
+    assert moments.coefficient_mean == 0
+    assert moments.coefficient_deviation**2 == pytest.approx(1.25)
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(UnknownNameError, match=r"environment='moon'. Known: mixture, partial"):
+        Experiment.declare(QUICK, ["moon"])
+    with pytest.raises(UnknownNameError, match=r"policy='best'. Known: npm-ts, gids"):
+        Experiment.declare(QUICK, None, ["best"])
+
+
+def test_zero_seeds_are_refused():
+    with pytest.raises(ConfigurationError, match=r"at least one seed; got seeds=0"):
+        Experiment.declare(QUICK, num_seeds=0)
+
+
+def test_other_grid():
+    assert presets.scale(False, 12).settings.nodes_per_arm == 12
+    assert presets.scale(False).settings == PAPER.settings
+    with pytest.raises(ConfigurationError, match=r"two grid points; got nodes=1"):
+        presets.scale(True, 1)
+
+
+def test_longest_cells_of_a_seed_come_first():
+    tasks = tasks_of(Experiment.declare(QUICK))
+    assert {task.policy for task in tasks[:4]} == {"npm-ts", "gids"}
+    assert [task.seed for task in tasks[:-1]] == sorted(task.seed for task in tasks[:-1])
+    assert tasks[-1] == DENSITIES
+    assert expected_cost(tasks[0]) > 10 * expected_cost(tasks[20])
+
+
+def test_densities_need_mixture_and_its_policy():
+    assert DENSITIES not in tasks_of(Experiment.declare(QUICK, ["lmm"]))
+    assert DENSITIES not in tasks_of(Experiment.declare(QUICK, ["mixture"], ["gids"]))

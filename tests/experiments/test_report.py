@@ -1,0 +1,281 @@
+import base64
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import typer
+from synthetic_run import ENVIRONMENTS, POLICIES, Scenario, write_json, write_run
+
+import cocobandits.experiments.report as report_module
+from cocobandits.cli.main import app
+from cocobandits.errors import StorageError
+from cocobandits.experiments.account import _STANDING, command
+from cocobandits.experiments.markdown import table
+from cocobandits.experiments.reading import load_run
+from cocobandits.experiments.report import write_report
+from cocobandits.experiments.tables import Table
+
+ROOT = Path(__file__).parents[2]
+
+
+class Page(HTMLParser):
+    """Collect identifiers, sources and tags, and check that tags are closed in order."""
+
+    VOID = frozenset({"meta", "img", "br", "link", "input", "hr"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.sources, self.tags, self.images = [], [], [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [given["id"]] if "id" in given else []
+        self.sources += [given[name] for name in ("src", "href") if name in given]
+        if tag == "img":
+            self.images.append(given)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = write_run(tmp_path_factory.mktemp("run"))
+    write_report(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(folder):
+    return (folder / "report" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def twin(folder):
+    return (folder / "report" / "reproduction.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def sketchy(monkeypatch):
+    """Save stand-ins for figures, since saving takes seconds, where a test is about words."""
+
+    def save(figure, folder, name):
+        assert figure.axes
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.svg"
+        path.write_text("<svg/>")
+        return {"svg": path}
+
+    monkeypatch.setattr(report_module.drawing, "save", save)
+
+
+def build(folder, scenario):
+    page = write_report(write_run(folder, scenario)).read_text(encoding="utf-8")
+    return page, (folder / "report" / "reproduction.md").read_text(encoding="utf-8")
+
+
+def test_all_files_are_written(folder):
+    """One page, its twin, and five figures of three kinds."""
+    report = folder / "report"
+    assert {path.name for path in report.iterdir()} == {"index.html", "reproduction.md", "figures"}
+    names = ("regret", "third-arm", "density", "diet", "health")
+    expected = {f"{name}.{kind}" for name in names for kind in ("png", "svg", "pdf")}
+    assert {path.name for path in (report / "figures").iterdir()} == expected
+
+
+def test_page_stands_alone(text, folder):
+    """No script, no address, nothing to load; five pictures inside, each with words for it."""
+    page = Page(text)
+    assert "http" not in text
+    assert not {"script", "link", "iframe"} & set(page.tags)
+    assert "url(" not in text
+    assert "@import" not in text
+    assert len(page.images) == 5
+    for image in page.images:
+        assert len(image["alt"]) > 40
+    head = "data:image/svg+xml;base64,"
+    assert all(source.startswith(head) for source in page.sources)
+    inside = [base64.b64decode(source.removeprefix(head)) for source in page.sources]
+    assert (folder / "report" / "figures" / "regret.svg").read_bytes() in inside
+    for content in inside:
+        addresses = set(re.findall(rb"https?://[^\"]*", content))
+        assert addresses <= {
+            b"http://www.w3.org/2000/svg",
+            b"http://www.w3.org/1999/xlink",
+            b"http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd",
+        }
+
+
+def test_identifiers_are_unique(text):
+    """Claims, sections and figures."""
+    ids = Page(text).ids
+    assert len(ids) == len(set(ids))
+    assert {f"claim-{number}" for number in range(1, 9)} <= set(ids)
+
+
+def test_page_and_twin_tell_the_same_numbers(text, twin):
+    """Total regret of Ind-TS: 50 and 0.3 per seed more; seconds: 60 to 240."""
+    for shown in (text, twin):
+        assert "Claims that hold: 8 of 8." in shown
+        assert "50.5 ± 0.2" in shown
+        assert "150.0 ± 38.7" in shown
+        assert "0 to 3 (4)" in shown
+        assert "lmm-misspecified (100 steps in 10 rounds)" in shown
+
+
+def test_paired_difference_by_hand(twin):
+    """GIDS minus Ind-TS in the mixture: -0.4 per step, 0.4 · 0.9^t, -0.001 per seed."""
+    mean = -40 + 4 * (1 - 0.9**100) - 0.1 * 1.5
+    [row] = [line for line in twin.splitlines() if line.startswith("| mixture | GIDS | −")]
+    assert f"−{-mean:.1f} ± 0.1" in row
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_verdict_is_told_without_colour(tmp_path):
+    """A word and a symbol for each; what failed is listed."""
+    scenario = Scenario().with_curve("mixture", "gids", start=0.5, drift=0.001)
+    page, twin = build(tmp_path, scenario)
+    for shown in (page, twin):
+        assert "Claims that hold: 7 of 8. Not holding: 1." in shown
+        assert "Claim 2 (mixture) does not hold: GIDS minus NPM-TS is 0.0 [0.0, 0.0]." in shown
+    assert '<span aria-hidden="true">✗</span> does not hold' in page
+    assert page.count('<span aria-hidden="true">✓</span> holds') == 7
+    assert "| ✗ does not hold |" in twin
+
+
+def test_what_a_run_says_is_escaped(text):
+    """The machine of the synthetic run has brackets in its name."""
+    assert "x86_64 &lt;test&gt;" in text
+    assert "<test>" not in text
+
+
+def test_settings_unlike_the_papers_are_listed(text, twin):
+    """Eight nodes, four seeds; what is as in the paper is not listed."""
+    for shown in (text, twin):
+        assert "nodes_per_arm is 8; the paper has 20." in shown
+        assert "Number of seeds: 4; the paper has 10." in shown
+        assert "MTTS also runs in mixture and partial" in shown
+        assert "num_modes is" not in shown
+
+
+def test_reasons_are_pages_that_exist():
+    """Look up every decision that the report names."""
+    for departure in _STANDING:
+        assert (ROOT / departure.why).is_file(), departure.why
+
+
+def test_every_figure_has_its_commands_and_seeds(twin):
+    """A line each."""
+    section = twin.split("## Figures")[1].split("## ")[0]
+    for name in ("regret", "third-arm", "health"):
+        [line] = [line for line in section.splitlines() if f"`figures/{name}.svg`" in line]
+        assert "coco reproduce" in line
+        assert line.endswith("| 0 to 3 |")
+    assert "none: computed" in section
+
+
+@pytest.mark.parametrize(
+    ("scenario", "expected"),
+    [
+        (Scenario(), "coco reproduce --quick --seeds 4 --out DIR"),
+        (
+            Scenario(seeds=(0,)).only(("lmm",), ("gids", "oracle-ts")),
+            "coco reproduce --quick --env lmm --policy gids --policy oracle-ts --seeds 1 --out DIR",
+        ),
+    ],
+)
+def test_command_makes_the_same_run(tmp_path, scenario, expected):
+    """Let the command line read what the report says was typed."""
+    run = load_run(write_run(tmp_path, scenario))
+    assert command(run) == expected
+    verb = typer.main.get_command(app).commands["reproduce"]
+    read = verb.make_context("reproduce", expected.split()[2:]).params
+    assert read["quick"]
+    assert read["seeds"] == len(scenario.seeds)
+    assert set(read["env"] or ENVIRONMENTS) == set(scenario.environments)
+    assert set(read["policy"] or POLICIES) == set(scenario.policies)
+
+
+def test_same_run_gives_the_same_bytes(folder, tmp_path):
+    """Write the same run to another folder, and report it in this process once more."""
+    other = write_run(tmp_path / "elsewhere")
+    write_report(other)
+    for path in sorted((folder / "report").rglob("*.*")):
+        same = other / path.relative_to(folder)
+        assert path.read_bytes() == same.read_bytes(), path.name
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_second_report_replaces_the_first(tmp_path):
+    """Other data in the same folder gives another page."""
+    small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
+    first, _ = build(tmp_path, small)
+    second, _ = build(tmp_path, small.with_curve("mixture", "gids", floor=0.9))
+    assert "GIDS minus NPM-TS is −" in first
+    assert "GIDS minus NPM-TS is −" not in second
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_poor_run_says_what_it_lacks(tmp_path):
+    """One seed, one environment, two policies, no oracle, no densities, no particles."""
+    scenario = Scenario(seeds=(0,), has_densities=False).only(("lmm",), ("ind-ts", "uniform"))
+    page, twin = build(tmp_path, scenario)
+    for shown in (page, twin):
+        assert "One seed: no standard errors, no intervals and no verdicts." in shown
+        assert "Environments not in this run: mixture, partial, lmm-misspecified." in shown
+        assert "Policies not in this run: NPM-TS, GIDS, MTTS, OraclePrior-TS." in shown
+        assert "Without OraclePrior-TS there is no multi-task regret." in shown
+        assert "No densities were stored" in shown
+        assert "50.0 ± –" in shown
+        assert "Claims that hold: 0 of 8. Not tested: 8." in shown
+    assert "This run stored no densities." in page
+    assert "No policy of this run moved particles." in page
+    assert not re.search(r"\bnan\b", twin)
+    assert len(Page(page).images) == 3
+
+
+def test_few_seeds_are_a_caution(text):
+    """Four seeds are few."""
+    assert "Only 4 seeds: intervals are wide" in text
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_whole_run_has_no_complaints(tmp_path):
+    """With five seeds, the box about gaps is not there."""
+    page, _ = build(tmp_path, Scenario(seeds=(0, 1, 2, 3, 4)))
+    assert 'class="gaps"' not in page
+
+
+def test_unfinished_run_is_refused(tmp_path):
+    """Nothing is written."""
+    write_run(tmp_path)
+    write_json(tmp_path / "summary.json", [])
+    with pytest.raises(StorageError, match="--resume"):
+        write_report(tmp_path)
+    assert not (tmp_path / "report").exists()
+
+
+def test_folder_that_cannot_be_written(tmp_path):
+    """A file stands where the report should go."""
+    write_run(tmp_path, Scenario().only(("lmm",), ("ind-ts",)))
+    (tmp_path / "report").write_text("in the way")
+    with pytest.raises(StorageError, match="Expected a folder that can be written"):
+        write_report(tmp_path)
+
+
+def test_template_lies_in_the_package():
+    """So that a wheel holds it."""
+    assert (report_module._TEMPLATES / "report.html").is_file()
+    assert report_module._TEMPLATES.is_relative_to(ROOT / "src" / "cocobandits")
+
+
+def test_markdown_table_keeps_bars_inside_cells():
+    """Names to the left, numbers to the right."""
+    made = table(Table(("a", "b"), [("x|y", "1")], num_names=1))
+    assert made == "| a | b |\n| --- | ---: |\n| x\\|y | 1 |"

@@ -1,0 +1,133 @@
+"""The worth of a learned prior: a slow loop, and a study that notices nothing."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cocobandits import CocoSettings, SmcConfig
+from cocobandits.environments.recruitment import Recruitment
+from cocobandits.environments.registry import build_environment
+from cocobandits.errors import UnsupportedError
+from cocobandits.models.base import Statistics
+from cocobandits.simulation.evaluation import evaluate
+from cocobandits.simulation.loop import open_study, simulate, telling
+from cocobandits.simulation.world import draw_evaluation, draw_world
+
+SEED = 6
+ENVIRONMENT = build_environment("diet").recruiting(Recruitment.batches(2, 2, 2))
+WORLD = draw_world(ENVIRONMENT, SEED)
+SETTINGS = telling(
+    CocoSettings(nodes_per_arm=5, num_modes=12, inference=SmcConfig(num_particles=20)),
+    ENVIRONMENT,
+    WORLD,
+)
+BATCH = draw_evaluation(ENVIRONMENT, SEED, num_users=10, num_pulls=4)
+
+
+def trained(policy):
+    """Serve four users, so that there is something to have learned."""
+    study = open_study(ENVIRONMENT, policy, SEED, SETTINGS)
+    for _ in simulate(study, ENVIRONMENT, WORLD):
+        pass
+    return study
+
+
+def read_best(belief):
+    return belief.best_probability()
+
+
+def slow_probabilities(study, context, statistics):
+    """Ask each particle by itself, and weigh its answer by how well it explains the newcomer."""
+    readings = study._policy.read(study._state, context, statistics, read_best)
+    logs = np.array(readings.log_weights)
+    posterior = getattr(study._state, "posterior", None)
+    if posterior is not None:
+        evidence = jax.jit(study._policy.model.log_evidence)
+        logs += [float(evidence(xi, context, statistics)) for xi in posterior.particles]
+    shares = np.exp(logs - logs.max())
+    return shares @ np.asarray(readings.values) / shares.sum()
+
+
+def slow_evaluation(study, batch):
+    """Pull by pull in reward units, with lists and loops."""
+    low, high = ENVIRONMENT.reward_range
+    losses = []
+    for user, context in enumerate(batch.cohort.contexts):
+        encoded = jnp.array([float(ENVIRONMENT.context["age"].index(context["age"]))])
+        means = batch.cohort.arm_means[user]
+        statistics, lost = Statistics.empty(3), 0.0
+        for pull in range(batch.draws.shape[1]):
+            probabilities = slow_probabilities(study, encoded, statistics)
+            arm, reached = 0, probabilities[0]
+            while batch.draws[user, pull] >= reached and arm < 2:
+                arm += 1
+                reached += probabilities[arm]
+            lost += max(means) - means[arm]
+            reward = means[arm] + batch.noise[user, pull, arm]
+            statistics = statistics.add(arm, float((reward - (low + high) / 2) * 4 / (high - low)))
+        losses.append(lost)
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("policy", ["ind-ts", "oracle-ts", "npm-ts"])
+def test_evaluation_matches_a_slow_loop(policy):
+    study = trained(policy)
+    expected = slow_evaluation(study, BATCH)
+    assert expected > 0
+    assert evaluate(study, BATCH) == pytest.approx(expected, rel=1e-12)
+
+
+def test_evaluation_orders_ignorance_and_truth():
+    """The truth costs a newcomer much less than knowing nothing."""
+    batch = draw_evaluation(ENVIRONMENT, 1, num_users=60, num_pulls=4)
+    losses = {
+        policy: evaluate(open_study(ENVIRONMENT, policy, 0, SETTINGS), batch)
+        for policy in ("ind-ts", "oracle-ts")
+    }
+    assert losses["oracle-ts"] < 0.6 * losses["ind-ts"]
+
+
+@pytest.mark.parametrize("policy", ["npm-ts", "mtts"])
+def test_evaluation_changes_nothing(policy):
+    """Two equal studies, one of them evaluated: the same state and decisions, bit for bit."""
+    evaluated, left_alone = trained(policy), trained(policy)
+    first = evaluate(evaluated, BATCH)
+    for one, other in zip(
+        jax.tree.leaves(evaluated._state), jax.tree.leaves(left_alone._state), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert evaluated.users == left_alone.users
+    for study in (evaluated, left_alone):
+        study.enrol("next", {"age": "old"})
+        for value in (0.3, 2.4):
+            study.reward(study.decide("next").id, value)
+    assert evaluated.decide("next") == left_alone.decide("next")
+    # The prior moved with those rewards, and is measured anew.
+    assert evaluate(evaluated, BATCH) != first
+
+
+def test_batch_is_fixed_by_the_seed_alone():
+    again = draw_evaluation(ENVIRONMENT, SEED, 10, 4)
+    other_plan = draw_evaluation(build_environment("diet"), SEED, 10, 4)
+    for batch in (again, other_plan):
+        for one, other in zip(jax.tree.leaves(BATCH), jax.tree.leaves(batch), strict=True):
+            np.testing.assert_array_equal(one, other)
+    other_seed = draw_evaluation(ENVIRONMENT, SEED + 1, 10, 4)
+    assert not np.array_equal(other_seed.cohort.arm_means, BATCH.cohort.arm_means)
+    assert not np.array_equal(other_seed.draws, BATCH.draws)
+    assert BATCH.noise.shape == (10, 4, 3)
+    assert BATCH.draws.shape == (10, 4)
+
+
+def test_newcomers_are_not_the_users_of_the_run():
+    trained_on = {tuple(means) for means in WORLD.cohort.arm_means}
+    assert trained_on.isdisjoint(tuple(means) for means in BATCH.cohort.arm_means)
+
+
+def test_policy_without_beliefs_cannot_be_evaluated():
+    study = open_study(ENVIRONMENT, "uniform", 0, replace(SETTINGS, prior=None))
+    with pytest.raises(UnsupportedError, match="holds beliefs; got policy='uniform'"):
+        evaluate(study, BATCH)

@@ -1,0 +1,124 @@
+"""A policy that is told the truth decides as the population conditioned by hand would."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from cocobandits import CocoSettings
+from cocobandits.environments.diet import AGE_GROUPS
+from cocobandits.environments.registry import build_environment
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.simulation.loop import open_study, simulate, telling
+from cocobandits.simulation.world import draw_world
+
+# The diet in its own units, from the words of the paper: low metabolism first.
+KIND_MEANS = np.array([[1.0, 2.5, 0.0], [2.0, 0.0, 2.5]])
+SPREADS = np.array([0.1, 0.15, 0.15])
+HIGH_SHARES = {"young": 0.9, "middle-aged": 0.5, "old": 0.1}
+NOISE = 0.2
+STANDARD = np.linspace(-9.0, 9.0, 8001)
+
+
+def best_by_hand(age, rewards):
+    """Condition two kinds of independent arms on rewards in reward units, and count wins."""
+    total, wins = 0.0, np.zeros(3)
+    for share, centres in zip((1 - HIGH_SHARES[age], HIGH_SHARES[age]), KIND_MEANS, strict=True):
+        mean, variance, evidence = centres.copy(), SPREADS**2, share
+        for arm, reward in rewards:
+            evidence *= norm.pdf(reward, mean[arm], np.sqrt(variance[arm] + NOISE**2))
+            kept = 1 / (1 / variance[arm] + 1 / NOISE**2)
+            mean[arm] = kept * (mean[arm] / variance[arm] + reward / NOISE**2)
+            variance = np.where(np.arange(3) == arm, kept, variance)
+        total += evidence
+        wins += evidence * independent_best(mean, np.sqrt(variance))
+    return wins / total
+
+
+def independent_best(mean, deviations):
+    step = STANDARD[1] - STANDARD[0]
+    shares = []
+    for arm in range(3):
+        value = mean[arm] + deviations[arm] * STANDARD
+        rivals = [b for b in range(3) if b != arm]
+        below = [norm.cdf((value - mean[b]) / deviations[b]) for b in rivals]
+        shares.append(step * np.sum(norm.pdf(STANDARD) * np.prod(below, axis=0)))
+    return np.array(shares)
+
+
+def test_told_policy_conditions_the_population_in_reward_units():
+    """Units run from -0.5 to 3.5; every decision of three users, one per age group."""
+    environment = build_environment("diet")
+    world = draw_world(environment, 0)
+    settings = telling(CocoSettings(), environment, world)
+    study = open_study(environment, "oracle-ts", 5, settings)
+    generator = np.random.default_rng(8)
+    largest = 0.0
+    for age in AGE_GROUPS:
+        study.enrol(age, {"age": age})
+        rewards = []
+        for _ in range(5):
+            decision = study.decide(age)
+            expected = best_by_hand(age, rewards)
+            actual = np.array([decision.probabilities[arm] for arm in environment.arms])
+            np.testing.assert_allclose(actual, expected, atol=1e-8)
+            largest = max(largest, np.abs(actual - best_by_hand(age, [])).max())
+            reward = float(generator.uniform(0.3, 2.6))
+            study.reward(decision.id, reward)
+            rewards.append((environment.arms.index(decision.arm), reward))
+    assert largest > 0.1
+
+
+def test_telling_keeps_the_other_settings():
+    environment = build_environment("diet")
+    world = draw_world(environment, 0)
+    told = telling(CocoSettings(nodes_per_arm=7), environment, world)
+    assert replace(told, prior=None) == CocoSettings(nodes_per_arm=7)
+    # (r - 1.5) · 1 for a range of width four; the low metabolism likes plan 2 best.
+    np.testing.assert_allclose(np.array(told.prior.means)[0, :, 0], [-0.5, 1.0, -1.5])
+
+
+def test_told_policy_serves_two_runs_of_the_mixed_model_differently():
+    """The coefficients differ between seeds, and so does what the policy is told."""
+    environment = build_environment("lmm")
+    priors = [
+        telling(CocoSettings(), environment, draw_world(environment, seed)).prior
+        for seed in (0, 0, 1)
+    ]
+    assert priors[0] == priors[1] != priors[2]
+
+
+def test_told_policy_loses_little_on_its_own_population():
+    """Twenty newcomers of the mixture, three decisions each: far less regret than chance."""
+    environment = build_environment("mixture")
+    world = draw_world(environment, 2)
+    totals = {}
+    for policy in ("oracle-ts", "uniform"):
+        study = open_study(environment, policy, 2, telling(CocoSettings(), environment, world))
+        run = simulate(study, environment, world)
+        totals[policy] = sum(next(run).regret for _ in range(60))
+    assert totals["oracle-ts"] < 0.35 * totals["uniform"]
+
+
+ZEROS = ConditionalMixture.from_arrays(
+    np.zeros((1, 4)), np.zeros((1, 2, 4)), np.zeros((1, 2, 1, 4))
+)
+PLAIN = ConditionalMixture.from_arrays(
+    np.zeros((1, 2)), np.zeros((1, 3, 2)), np.zeros((1, 3, 1, 2))
+)
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        (None, r"the true population; got settings.prior=None. Give oracle-ts a Conditional"),
+        (ZEROS, r"a population of 3 arms; got num_arms=2 in settings.prior"),
+        (PLAIN, r"Expected 4 terms for these features; got num_terms=2"),
+    ],
+)
+def test_told_policy_is_refused(prior, message):
+    settings = CocoSettings(prior=prior)
+    with pytest.raises(ConfigurationError, match=message):
+        open_study(build_environment("diet"), "oracle-ts", 0, settings)
