@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from synthetic_run import SEEDS, TURNING, Scenario, falling, level, write_run
 
-from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, UNTESTED, Claim, assess
+from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, OPEN, Claim, assess
 from cocobandits.experiments.criteria import Part
 from cocobandits.experiments.measures import measure
 from cocobandits.experiments.reading import load_run
@@ -37,13 +37,12 @@ def test_all_claims_hold_where_they_should(tmp_path):
         (1, ("mixture", "npm-ts"), {"evaluation": level(4.0)}, [True, True, False, True]),
         # 1: of a gap of 3, 0.66 is left: 78 % closed.
         (1, ("mixture", "gids"), {"evaluation": falling(4, 1.66)}, [True, True, True, False]),
-        # 2: GIDS loses as much as NPM-TS.
-        (2, ("mixture", "gids"), {"start": 0.5, "drift": 0.001}, [False]),
-        # 3: pulled without regret; pulled as often late as early; pulled as often by NPM-TS.
-        (3, ("mixture", "uniform"), {"floor": 0.0, "drift": 0.0}, [False, True, True]),
-        (3, ("mixture", "gids"), {"late_third": 8}, [True, False, True]),
-        (3, ("mixture", "npm-ts"), {"early_third": 8}, [True, True, False]),
-        # 4: GIDS does not learn; NPM-TS loses 20 more where 8 are allowed.
+        # 2: GIDS loses more than NPM-TS.
+        (2, ("mixture", "gids"), {"start": 0.9, "drift": 0.001}, [False]),
+        # 3: pulled more often late than early; pulled more often by NPM-TS.
+        (3, ("mixture", "gids"), {"late_third": 9}, [False, True]),
+        (3, ("mixture", "npm-ts"), {"early_third": 9}, [True, False]),
+        # 4: GIDS does not learn; NPM-TS loses 20 more than GIDS.
         (4, ("partial", "gids"), {"evaluation": level(4.0)}, [True, False, True]),
         (4, ("partial", "npm-ts"), {"floor": 0.3}, [True, True, False]),
         # 5: MTTS behind both; NPM-TS no better than Ind-TS; GIDS does not converge.
@@ -75,12 +74,12 @@ def test_changed_curve_changes_the_part_about_it(tmp_path, number, key, changes,
 
 
 def test_noise_between_seeds_leaves_a_difference_open(tmp_path):
-    """GIDS is better on average, but by much less than seeds differ."""
+    """GIDS is worse on average, but by less than seeds differ: that decides nothing."""
     scenario = Scenario().with_curve("mixture", "gids", drift=0.02)
     claim = judge(tmp_path, scenario)[2]
     gap = [-0.1 * (1 - 0.9**100) / (1 - 0.9) + 100 * (0.02 - 0.001) * seed for seed in SEEDS]
     assert np.mean(gap) > 0
-    assert claim.verdict == FAILS
+    assert claim.verdict == OPEN
     assert f"{np.mean(gap):.1f} [" in claim.measured
 
 
@@ -98,7 +97,7 @@ def test_measured_numbers_are_those_of_the_curves(tmp_path):
 def test_single_seed_gives_numbers_and_no_verdict(tmp_path):
     """One seed."""
     claims = judge(tmp_path, Scenario(seeds=(5,)))
-    assert {claim.verdict for claim in claims.values()} == {UNTESTED}
+    assert {claim.verdict for claim in claims.values()} == {OPEN}
     assert "loses 0.600 per step" in claims[6].measured
 
 
@@ -108,16 +107,16 @@ def test_missing_policy_or_environment_is_not_tested(tmp_path):
     scenario = Scenario().only(("mixture", "lmm"), policies)
     claims = judge(tmp_path, scenario)
     verdicts = {number: claim.verdict for number, claim in claims.items()}
-    untested = dict.fromkeys(range(4, 9), UNTESTED)
+    untested = dict.fromkeys(range(4, 9), OPEN)
     assert verdicts == {1: HOLDS, 2: HOLDS, 3: HOLDS, **untested}
-    assert "MTTS not run in lmm (not tested)" in claims[5].measured
-    assert claims[4].measured == "partial not in this run (not tested)."
+    assert "MTTS not run in lmm (not decided)" in claims[5].measured
+    assert claims[4].measured == "partial not in this run (not decided)."
 
 
 def test_multitask_claims_need_the_oracle(tmp_path):
     """Comparisons of two policies do not."""
     claims = judge(tmp_path, Scenario().only(policies=("npm-ts", "gids", "ind-ts", "mtts")))
-    assert claims[1].verdict == UNTESTED
+    assert claims[1].verdict == OPEN
     assert claims[2].verdict == HOLDS
 
 
@@ -127,8 +126,9 @@ def test_multitask_claims_need_the_oracle(tmp_path):
         ([True, True], HOLDS),
         ([True, False], MIXED),
         ([False, False], FAILS),
-        ([True, None], UNTESTED),
-        ([False, None], UNTESTED),
+        ([True, None], OPEN),
+        ([False, None], FAILS),
+        ([True, False, None], MIXED),
     ],
 )
 def test_verdict_adds_up_parts(parts, expected):

@@ -55,8 +55,8 @@ def test_densities_may_be_absent(folder):
 
 
 def test_missing_folder(tmp_path):
-    """Say that it does not exist."""
-    assert "does not exist" in refusal(tmp_path / "nowhere")
+    """Say that it is none."""
+    assert "is no folder" in refusal(tmp_path / "nowhere")
 
 
 def test_folder_of_something_else(tmp_path):

@@ -120,7 +120,7 @@ def test_cells_of_other_code_are_not_mixed(tmp_path):
     path = tmp_path / "run" / "provenance.json"
     told = json.loads(path.read_text()) | {"source_sha256": "0" * 64}
     path.write_text(json.dumps(told))
-    with pytest.raises(ConflictError, match=r"made by other code. Remove the folder"):
+    with pytest.raises(ConflictError, match=r"made by other code or packages. Remove the folder"):
         RunFolder(tmp_path / "run", EXPERIMENT).prepare(is_resumed=True, num_jobs=1)
 
 

@@ -30,7 +30,8 @@ CASES = {
     "no rewards": ([], [], []),
     "far away": ([4.0, 4.1], [-5.0], []),
 }
-VALUES = jnp.array([-2.0, -0.9, -0.35, 0.1, 0.2, 0.6, 1.4, 3.0])
+# None of them where the last kind of users has all its mass.
+VALUES = jnp.array([-2.0, -0.95, -0.35, 0.15, 0.3, 0.6, 1.4, 3.0])
 
 
 def belief(arms=3) -> GaussianBelief:
@@ -120,7 +121,7 @@ def test_expected_best_of_two_arms_is_clarks_formula():
     for weight, (one, two), covariance in zip(
         np.exp(posterior.log_weights), posterior.means, posterior.covariances, strict=True
     ):
-        spread = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]) + 1e-300
+        spread = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1] + 1e-24)
         lead = (one - two) / spread
         share = np.array([norm.cdf(lead), norm.cdf(-lead)])
         wins += weight * share
@@ -162,7 +163,8 @@ def test_cumulative_pairs_and_draws_agree():
     values = np.asarray(VALUES)
     below = draws[:, :, None] <= values[None, None, :]
     cumulative = np.asarray(jax.jit(lambda b: b.cumulative(VALUES))(posterior))
-    assert_near(below.reshape(len(draws), -1), cumulative.ravel())
+    errors = np.sqrt(cumulative * (1 - cumulative) / len(draws)) + 1e-7
+    assert np.max(np.abs(below.mean(axis=0) - cumulative) / errors) < 4
     pair = jax.jit(lambda b: (b.pair_probability(0, 2, VALUES), b.pair_probability(2, 0, VALUES)))
     forward, backward = map(np.asarray, pair(posterior))
     np.testing.assert_allclose(forward, backward.T, atol=1e-12)

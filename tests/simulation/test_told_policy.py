@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from cocobandits import CocoSettings
 from cocobandits.environments.diet import AGE_GROUPS
+from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import build_environment
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.gaussian_mixture import ConditionalMixture
@@ -122,3 +123,12 @@ def test_told_policy_is_refused(prior, message):
     settings = CocoSettings(prior=prior)
     with pytest.raises(ConfigurationError, match=message):
         open_study(build_environment("diet"), "oracle-ts", 0, settings)
+
+
+def test_features_on_another_range_are_refused():
+    """Coefficients of a population are per standardised feature."""
+    environment = build_environment("mixture").recruiting(Recruitment.all_at_once(2, 1))
+    world = draw_world(environment, 0)
+    environment.context = {"x": (0.0, 5.0)}
+    with pytest.raises(ConfigurationError, match=r"continuous features on \(-1.0, 1.0\).*x=\(0.0"):
+        telling(CocoSettings(), environment, world)

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
-from cocobandits.errors import InputError
+from cocobandits.errors import InputError, StorageError
 from cocobandits.experiments.diet_story import AgeStory, conclude, first_shares, tell
 from cocobandits.policies.registry import CocoSettings
 from cocobandits.simulation.loop import InteractionRecord, open_study, simulate, telling
@@ -77,8 +77,14 @@ def _explain(
     from cocobandits.experiments.diet_picture import diet_picture, write  # noqa: PLC0415 - extra
 
     population = study.population({"age": _HARD_TO_GUESS})
-    write(diet_picture(population, stories, _HARD_TO_GUESS), picture)
-    console.print(f"Picture: {picture}\n", soft_wrap=True)
+    try:
+        write(diet_picture(population, stories, _HARD_TO_GUESS), picture)
+    except OSError as error:
+        raise StorageError(
+            f"Expected a place that can be written; got picture={str(picture)!r} ({error}). "
+            "Choose another path."
+        ) from error
+    console.print(f"Picture: {picture}\n", soft_wrap=True, markup=False)
 
 
 def _run(

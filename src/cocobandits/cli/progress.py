@@ -32,7 +32,7 @@ class _Clock:
     def left(self) -> str:
         done = sum(self._costs[task] * share for task, share in self._shares.items())
         total = sum(self._costs.values())
-        if done < 0.02 * total:
+        if done <= 0.02 * total:
             return "time left not known yet"
         return f"about {_duration(self.elapsed * (total - done) / done)} left"
 
@@ -94,7 +94,9 @@ def _show_live(
             if event.is_finished:
                 num_done += 1
                 running.pop(event.worker)
-                console.print(f"  {event.cell}: regret {event.regret:.1f}", highlight=False)
+                console.print(
+                    f"  {event.cell}: regret {event.regret:.1f}", highlight=False, markup=False
+                )
             _refresh(overall, bar, num_done, clock)
             live.update(Group(overall, _table(running)))
 

@@ -66,7 +66,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     show(console, runner.run(folder, todo, num_jobs), todo, len(tasks) - len(todo), folder.path)
     folder.finish(runner.cells_of(experiment))
     console.print("Writing the report.")
-    console.print(f"Report: {write_report(folder.path)}", soft_wrap=True)
+    console.print(f"Report: {write_report(folder.path)}", soft_wrap=True, markup=False)
 
 
 def _num_cores() -> int:

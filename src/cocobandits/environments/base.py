@@ -50,7 +50,7 @@ class Environment(ABC):
 
     @abstractmethod
     def population(self, shared: FloatVector = NOTHING_SHARED) -> ConditionalMixture:
-        """Describe the true population P*(μ | x), in reward units and features as declared."""
+        """Describe the true population P*(μ | x), in reward units and features on [-1, 1]."""
 
     def recruiting(self, plan: Recruitment) -> "Environment":
         """Make the same environment with another plan of arrivals."""

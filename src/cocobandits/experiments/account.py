@@ -11,7 +11,7 @@ import numpy as np
 
 from cocobandits.environments.registry import build_environment
 from cocobandits.experiments import presets
-from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, UNTESTED, Claim
+from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, OPEN, Claim
 from cocobandits.experiments.criteria import MIN_SEEDS
 from cocobandits.experiments.drawing import label_of
 from cocobandits.experiments.estimates import percent
@@ -89,7 +89,7 @@ _STANDING = (
 def headline(claims: list[Claim]) -> str:
     """Count the verdicts."""
     counts = Counter(claim.verdict for claim in claims)
-    others = {MIXED: "Mixed", FAILS: "Not holding", UNTESTED: "Not tested"}
+    others = {MIXED: "Mixed", FAILS: "Not holding", OPEN: "Not decided"}
     told = [f"Claims that hold: {counts[HOLDS]} of {len(claims)}."]
     return " ".join(
         told

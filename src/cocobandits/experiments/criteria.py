@@ -1,7 +1,8 @@
-"""What a criterion is: a rule on what was measured, met or not, or not tested.
+"""What a criterion is: a rule on what was measured, met or not, or not decided.
 
-A rule is not tested if a policy it needs was not run, or on a single seed, whose chance no rule can
-tell from an effect. The rules themselves stand in `regret_criteria` and `learning_criteria`.
+A rule is not decided if a policy it needs was not run, on a single seed, or if the 95 % interval
+over seeds reaches to both sides of it: too little evidence is not evidence against. The rules
+themselves stand in `regret_criteria` and `learning_criteria`.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ _Rule = Callable[Concatenate[Measures, str, _Policies], "Part"]
 
 
 class Part(NamedTuple):
-    """What one rule measured; `holds` is None if it could not be tested."""
+    """What one rule measured; `holds` is None if it was not decided."""
 
     told: str
     holds: bool | None
@@ -24,7 +25,7 @@ class Part(NamedTuple):
     @property
     def outcome(self) -> str:
         """Name the outcome in one or two words."""
-        return {True: "yes", False: "no", None: "not tested"}[self.holds]
+        return {True: "yes", False: "no", None: "not decided"}[self.holds]
 
 
 def criterion(*also_needed: str) -> Callable[[_Rule[_Policies]], _Rule[_Policies]]:

@@ -67,11 +67,11 @@ def conclude(age: str, story: AgeStory) -> str:
     loss, best = story.expected_loss, story.best_probability
     others = [plan for plan in range(len(loss)) if plan != TELLING_PLAN]
     surest = max(others, key=lambda plan: best[plan])
+    given = f"It was given first to {story.first_shares[TELLING_PLAN]:.0%}."
     if loss[TELLING_PLAN] > loss[surest]:
         return (
             f"{age}: plan {surest + 1} is best {best[surest]:.0%} of the time and loses "
-            f"{loss[surest]:.2f} on average where plan 1 loses {loss[TELLING_PLAN]:.2f}. "
-            f"So plan {surest + 1} comes first."
+            f"{loss[surest]:.2f} on average where plan 1 loses {loss[TELLING_PLAN]:.2f}. {given}"
         )
     answers = []
     for reward, after in story.best_after.items():
@@ -82,7 +82,7 @@ def conclude(age: str, story: AgeStory) -> str:
     return (
         f"{age}: plan {surest + 1} is best {best[surest]:.0%} of the time and loses "
         f"{loss[surest]:.2f} on average; plan 1 loses only {loss[TELLING_PLAN]:.2f}, and tells who "
-        f"this is: {', '.join(answers)}. So plan 1 comes first."
+        f"this is: {', '.join(answers)}. {given}"
     )
 
 

@@ -37,14 +37,16 @@ class Difference(NamedTuple):
     high: float
 
     @property
-    def is_below(self) -> bool:
-        """Whether the whole interval lies below zero."""
-        return self.high < 0
+    def is_below(self) -> bool | None:
+        """Whether it is below zero; None if the interval does not decide it."""
+        if self.high < 0:
+            return True
+        return False if self.low > 0 else None
 
     @property
-    def is_above(self) -> bool:
-        """Whether the whole interval lies above zero."""
-        return self.low > 0
+    def is_above(self) -> bool | None:
+        """Whether it is above zero; None if the interval does not decide it."""
+        return None if self.is_below is None else not self.is_below
 
     def show(self, digits: int = 1) -> str:
         """Write as mean and interval."""

@@ -29,7 +29,19 @@ from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, RECORDS
 _TABLES = {"records": RECORDS, "evaluations": EVALUATIONS, "health": HEALTH}
 _DENSITIES = "densities.parquet"
 _PARTIAL = ".partial-"
-_DECIDING = ("models", "inference", "policies", "study", "environments", "simulation")
+_DECIDING = (
+    "models",
+    "inference",
+    "policies",
+    "study",
+    "environments",
+    "simulation",
+    "experiments/cells.py",
+    "experiments/density.py",
+    "experiments/presets.py",
+    "runtime.py",
+    "types.py",
+)
 _PACKAGES = ("jax", "jaxlib", "numpy", "pyarrow", "matplotlib")
 
 
@@ -112,13 +124,16 @@ class RunFolder:
         """Refuse to mix cells of different code."""
         try:
             told = json.loads((self.path / "provenance.json").read_text(encoding="utf-8"))
-            found = told["source_sha256"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return  # nothing is known, and nothing was finished before it was written
-        if found != _source_digest():
+            found = told["source_sha256"], told["packages"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StorageError(
+                f"Expected a run to resume; got out={str(self.path)!r}, whose provenance.json "
+                f"cannot be read ({error}). Start in a new folder."
+            ) from error
+        if found != (_source_digest(), _packages()):
             raise ConflictError(
-                f"Expected a run of this version of the package; got out={str(self.path)!r}, "
-                "whose cells were made by other code. Remove the folder, or choose another."
+                f"Expected a run of this version of the code; got out={str(self.path)!r}, whose "
+                "cells were made by other code or packages. Remove the folder, or choose another."
             )
 
     def _check_claim(self, config: dict[str, Any], is_resumed: bool) -> None:
@@ -218,7 +233,7 @@ def _provenance(num_jobs: int) -> dict[str, Any]:
         "commit": _commit(),
         "source_sha256": _source_digest(),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in _PACKAGES},
+        "packages": _packages(),
         "machine": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "num_cores": len(os.sched_getaffinity(0))
@@ -228,11 +243,20 @@ def _provenance(num_jobs: int) -> dict[str, Any]:
     }
 
 
+def _packages() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES}
+
+
 def _source_digest() -> str:
     """Hash the code that decides what a cell computes, also where there is no repository."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(path for part in _DECIDING for path in (root / part).rglob("*.py")):
+    files = (
+        path
+        for part in _DECIDING
+        for path in ((root / part).rglob("*.py") if (root / part).is_dir() else [root / part])
+    )
+    for path in sorted(files):
         digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

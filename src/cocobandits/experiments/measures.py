@@ -119,11 +119,10 @@ def fifths(num_steps: int) -> list[slice]:
     return [slice(low, max(high, low + 1)) for low, high in pairwise(bounds)]
 
 
-def slope(values: Values, part: slice) -> float:
-    """Compute by how much a mean cumulative curve rises per step in a part of the run."""
-    mean = values.mean(axis=0)
-    start = mean[part.start - 1] if part.start > 0 else 0.0
-    return float((mean[part.stop - 1] - start) / (part.stop - part.start))
+def slopes(values: Values, part: slice) -> Values:
+    """Compute, for every seed, how fast a cumulative curve rises per step in a part of the run."""
+    start = values[:, part.start - 1] if part.start > 0 else 0.0
+    return (values[:, part.stop - 1] - start) / (part.stop - part.start)
 
 
 def in_display_order(policies: Iterable[str]) -> list[str]:

@@ -24,6 +24,7 @@ VERSION = 1
 WITHOUT_PRIOR = "uniform"
 _CELL = ["environment", "policy", "seed"]
 _LISTS = ("environments", "policies", "seeds")
+_TREES = ("settings", "evaluation")
 _SUMMARY = {*_CELL, "seconds"}
 
 
@@ -58,7 +59,7 @@ def load_run(folder: Path) -> Run:
     """
     if not folder.is_dir():
         raise StorageError(
-            f"Expected the folder of a run; got folder={str(folder)!r}, which does not exist. "
+            f"Expected the folder of a run; got folder={str(folder)!r}, which is no folder. "
             "Check the path, or make a run with `coco reproduce --out DIR`."
         )
     if not (folder / "config.json").is_file():
@@ -70,7 +71,7 @@ def load_run(folder: Path) -> Run:
     run = Run(
         config=_read_config(folder / "config.json"),
         provenance=_read_json(folder / "provenance.json", dict),
-        summary=_read_json(folder / "summary.json", list),
+        summary=_read_summary(folder / "summary.json"),
         records=_read_table(folder / "records.parquet", RECORDS),
         evaluations=_read_table(folder / "evaluations.parquet", EVALUATIONS),
         health=_read_table(folder / "health.parquet", HEALTH, may_hold_nan=True),
@@ -95,7 +96,26 @@ def _read_config(path: Path) -> dict[str, Any]:
     for name in _LISTS:
         if not isinstance(config.get(name), list) or not config[name]:
             raise _damaged(path, f"its {name!r} is not a list with entries")
+        kind = int if name == "seeds" else str
+        if not all(type(entry) is kind for entry in config[name]):
+            raise _damaged(path, f"its {name!r} are not all of type {kind.__name__}")
+    for name in _TREES:
+        if not isinstance(config.get(name, {}), dict):
+            raise _damaged(path, f"its {name!r} are not names with values")
+    if not isinstance(config.get("settings", {}).get("inference", {}), dict):
+        raise _damaged(path, "its settings of inference are not names with values")
     return config
+
+
+def _read_summary(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _read_json(path, list)
+    for row in rows:
+        is_whole = isinstance(row, dict) and row.keys() >= _SUMMARY
+        if not is_whole or not all(isinstance(row[name], int | str) for name in _CELL):
+            raise _damaged(path, "it has a row without environment, policy, seed and seconds")
+        if isinstance(row["seconds"], bool) or not isinstance(row["seconds"], int | float):
+            raise _damaged(path, f"its seconds are {row['seconds']!r}")
+    return rows
 
 
 def _read_json(path: Path, kind: type) -> Any:
@@ -137,10 +157,13 @@ def _check_cells(folder: Path, run: Run) -> None:
     with_prior = [cell for cell in cells if cell[1] != WITHOUT_PRIOR]
     _check_counts(folder / "records.parquet", run.records, "step", cells)
     _check_counts(folder / "evaluations.parquet", run.evaluations, "round", with_prior)
-    rows = [row for row in run.summary if isinstance(row, dict) and row.keys() >= _SUMMARY]
     _refuse_missing(
-        folder / "summary.json", cells, {tuple(row[name] for name in _CELL) for row in rows}
+        folder / "summary.json", cells, {tuple(row[name] for name in _CELL) for row in run.summary}
     )
+    if run.densities is not None and not run.densities.num_rows:
+        raise _damaged(folder / "densities.parquet", "it is empty")
+    if pc.min(run.records["regret"]).as_py() < 0 or pc.min(run.records["arm"]).as_py() < 0:
+        raise _damaged(folder / "records.parquet", "it has a negative regret or arm")
 
 
 def _check_counts(path: Path, table: pa.Table, index: str, cells: list[tuple[Any, ...]]) -> None:

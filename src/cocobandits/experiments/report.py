@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from cocobandits.errors import StorageError
 from cocobandits.experiments import account, drawing, figures, population_figures, tables
-from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, UNTESTED, Claim, assess
+from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, OPEN, Claim, assess
 from cocobandits.experiments.figure_one import diet_truth
 from cocobandits.experiments.markdown import render
 from cocobandits.experiments.measures import Measures, measure
@@ -21,7 +21,7 @@ from cocobandits.experiments.reading import Run, load_run
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # A verdict is told by its word and its symbol; colour only repeats it.
-SYMBOLS = {HOLDS: "✓", MIXED: "◐", FAILS: "✗", UNTESTED: "○"}
+SYMBOLS = {HOLDS: "✓", MIXED: "◐", FAILS: "✗", OPEN: "○"}
 
 
 class Report(NamedTuple):

@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from cocobandits.environments.registry import build_environment
-from cocobandits.errors import CrashedError
+from cocobandits.errors import CocoError, CrashedError
 from cocobandits.experiments import density
 from cocobandits.experiments.cells import Cell, run_cell
 from cocobandits.experiments.folder import RunFolder
@@ -102,7 +102,8 @@ def run(folder: RunFolder, tasks: list[Cell], num_jobs: int) -> Iterator[Event]:
             if worker.is_alive():
                 worker.terminate()
         for worker in workers:
-            worker.join()
+            if worker.pid is not None:
+                worker.join()
 
 
 def _events(outbox: Any, workers: Sequence[BaseProcess], num_left: int) -> Iterator[Event]:
@@ -138,6 +139,9 @@ def _work(number: int, folder: RunFolder, inbox: Any, outbox: Any, parent: int) 
 
         try:
             regret = _compute(task, folder, on_step)
+        except CocoError as error:
+            outbox.put(f"Expected {task} to run to its end; got this: {error}")
+            return
         except Exception:
             outbox.put(f"Expected {task} to run to its end; got this:\n{traceback.format_exc()}")
             return

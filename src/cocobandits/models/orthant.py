@@ -32,7 +32,7 @@ def best_probability(mean: ArmVector, covariance: Float[Array, "arm arm"]) -> Ar
 def orthant_probability(
     mean: Float[Array, " part"], covariance: Float[Array, "part part"]
 ) -> Scalar:
-    """Compute P(every part is positive): exact to 1e-8 up to two parts, by a lattice beyond."""
+    """Compute P(every part is positive): exact to 1e-6 up to two parts, by a lattice beyond."""
     deviations = jnp.sqrt(jnp.maximum(jnp.diagonal(covariance), _LEAST_VARIANCE))
     bounds = mean / deviations
     if len(mean) == 1:

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cocobandits.environments.base import Environment
+from cocobandits.errors import ConfigurationError
 from cocobandits.policies.registry import CocoSettings
 from cocobandits.simulation.world import World
 from cocobandits.study import Study
+from cocobandits.study.design import FEATURE_RANGE, STANDARD_RANGE
 
 
 class InteractionRecord(NamedTuple):
@@ -38,11 +40,22 @@ def open_study(environment: Environment, policy: str, seed: int, settings: CocoS
 
 
 def telling(settings: CocoSettings, environment: Environment, world: World) -> CocoSettings:
-    """Add the true population of a world to the settings, for policies that are told it."""
+    """Add the true population of a world to the settings, for policies that are told it.
+
+    Raises:
+        ConfigurationError: a continuous feature is not declared on [-1, 1].
+    """
+    for name, declared in environment.context.items():
+        if isinstance(declared, tuple) and declared != FEATURE_RANGE:
+            raise ConfigurationError(
+                f"Expected continuous features on {FEATURE_RANGE}, where a population is linear in "
+                f"them; got {name}={declared!r}. Scale the feature in the environment."
+            )
     low, high = environment.reward_range
-    # A study stretches its range of rewards to [-2, 2].
-    prior = world.population.rescaled((low + high) / 2, 4.0 / (high - low))
-    return replace(settings, prior=prior)
+    width = STANDARD_RANGE[1] - STANDARD_RANGE[0]
+    return replace(
+        settings, prior=world.population.rescaled((low + high) / 2, width / (high - low))
+    )
 
 
 def simulate(study: Study, environment: Environment, world: World) -> Iterator[InteractionRecord]:

@@ -20,6 +20,7 @@ ContextValues = Mapping[str, float | str]
 FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 STANDARD_RANGE = (-2.0, 2.0)
+FEATURE_RANGE = (-1.0, 1.0)
 # Unless limits are given, a reward further outside the range than this many noise deviations is
 # taken for a typing error.
 MOST_DEVIATIONS = 10.0
