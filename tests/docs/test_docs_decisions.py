@@ -90,10 +90,10 @@ def test_defaults_named_are_those_of_the_code():
 def test_limits_and_formats_named_are_those_of_the_code():
     """Compare the constants of decisions 3 and 14."""
     assert f"the range and {design.MOST_DEVIATIONS:g} noise deviations" in page(3)
-    for name in ("lmm", "lmm-misspecified"):
+    for name in ("mixture", "lmm", "lmm-misspecified"):
         limits = [round(limit) for limit in build_environment(name).reward_limits]
         assert f"declare {limits}" in page(3)
-    for name in ("mixture", "partial", "diet"):
+    for name in ("partial", "diet"):
         assert build_environment(name).reward_limits is None
     for name in presets.ENVIRONMENTS:
         assert build_environment(name).reward_range == (-2.0, 2.0)

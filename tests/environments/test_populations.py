@@ -23,8 +23,8 @@ NODES = np.linspace(-1.0, 1.0, 2001)
 PLAN = Recruitment.all_at_once(5, 2)
 # Both scopes of θ with both laws; two of the four are in the registry.
 EXTRA = {
-    "two modes, shared": LmmEnvironment("extra", "extra", (-1.0, 1.0), "run", PLAN),
-    "one mode, own": LmmEnvironment("extra", "extra", (0.7,), "user", PLAN),
+    "two modes, shared": LmmEnvironment("extra", (-1.0, 1.0), "run", PLAN),
+    "one mode, own": LmmEnvironment("extra", (0.7,), "user", PLAN),
 }
 
 bests = jax.jit(jax.vmap(best_probability))

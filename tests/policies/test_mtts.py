@@ -183,7 +183,7 @@ def test_settings_are_refused(name, value):
 @pytest.mark.parametrize(
     ("design", "message"),
     [
-        (SHARED_DESIGN[:2], r"3 arms × coefficients × 5 terms; got shape \(2, 4, 5\)"),
+        (SHARED_DESIGN[:2], r"3 arms × coefficients × 5 terms, all finite; got shape \(2, 4, 5\)"),
         (DESIGN, r"got shape \(3, 2, 2\). Give one row per arm"),
         ((((0.0, 1.0), (1.0,)),) * 3, "design"),
         ((((float("nan"),) * 5,) * 4,) * 3, "design"),

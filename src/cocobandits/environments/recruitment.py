@@ -17,16 +17,16 @@ class Recruitment:
     steps_per_user: int
 
     def __post_init__(self) -> None:
-        is_ordered = all(a <= b for a, b in zip(self.arrivals, self.arrivals[1:], strict=False))
-        is_whole = all(isinstance(a, int) and not isinstance(a, bool) for a in self.arrivals)
-        if not self.arrivals or not is_whole or not is_ordered or self.arrivals[0] < 0:
+        is_whole = all(map(_is_whole, self.arrivals))
+        if not self.arrivals or not is_whole or list(self.arrivals) != sorted(self.arrivals):
             raise ConfigurationError(
                 "Expected at least one arrival, whole numbers from zero in rising order; got "
                 f"arrivals={_shown(self.arrivals)}. Give the round in which each user arrives."
             )
-        if self.steps_per_user < 1:
+        if not _is_whole(self.steps_per_user) or self.steps_per_user < 1:
             raise ConfigurationError(
-                f"Expected at least one step; got steps_per_user={self.steps_per_user}. Raise it."
+                "Expected a whole number of at least one step; got "
+                f"steps_per_user={self.steps_per_user!r}. Use for example 5."
             )
 
     @classmethod
@@ -41,8 +41,21 @@ class Recruitment:
 
     @classmethod
     def schedule(cls, arrivals: Sequence[int], steps_per_user: int) -> "Recruitment":
-        """Recruit by a list of arrival rounds, such as one read from a file; order is no matter."""
-        return cls(tuple(sorted(arrivals)), steps_per_user)
+        """Recruit by a list of arrival rounds, such as one read from a file; order is no matter.
+
+        Raises:
+            ConfigurationError: an arrival is not a whole number from zero.
+        """
+        try:
+            ordered = tuple(sorted(int(arrival) for arrival in arrivals if arrival == int(arrival)))
+        except (TypeError, ValueError):
+            ordered = ()
+        if len(ordered) < len(arrivals) or not ordered:
+            raise ConfigurationError(
+                "Expected whole numbers, the round in which each user arrives; got "
+                f"arrivals={_shown(tuple(arrivals))}. Give one per user."
+            )
+        return cls(ordered, steps_per_user)
 
     @property
     def num_users(self) -> int:
@@ -72,6 +85,10 @@ class Recruitment:
                 active.append(arrived)
                 arrived += 1
             yield [(user, number - self.arrivals[user]) for user in active]
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _shown(arrivals: tuple[int, ...]) -> str:

@@ -54,6 +54,10 @@ class MttsSettings:
             # Lists come back from JSON; tuples can be hashed.
             rows = tuple(tuple(tuple(terms) for terms in arm) for arm in self.design)
             object.__setattr__(self, "design", rows)
+        if not np.isfinite(self.coefficient_mean):
+            raise ConfigurationError(
+                f"Expected a finite number; got coefficient_mean={self.coefficient_mean}. Use 0."
+            )
         for name in ("coefficient_deviation", "user_deviation"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
@@ -71,11 +75,15 @@ class MttsSettings:
         if self.design is None:
             eye = np.eye(problem.num_arms * terms)
             return eye.reshape(problem.num_arms, terms, -1).transpose(0, 2, 1)
-        tensor = np.array(self.design, dtype=float)
-        if tensor.ndim != 3 or tensor.shape[0] != problem.num_arms or tensor.shape[2] != terms:
+        try:
+            tensor = np.array(self.design, dtype=float)
+        except (TypeError, ValueError):
+            tensor = np.zeros(0)  # rows of unequal length, or not of numbers
+        is_fitting = tensor.ndim == 3 and tensor.shape[::2] == (problem.num_arms, terms)
+        if not is_fitting or not np.all(np.isfinite(tensor)):
             raise ConfigurationError(
-                f"Expected a design of {problem.num_arms} arms × coefficients × {terms} terms; "
-                f"got shape {tensor.shape}. Give one row per arm."
+                f"Expected a design of {problem.num_arms} arms × coefficients × {terms} terms, all "
+                f"finite; got shape {tensor.shape}. Give one row per arm."
             )
         return tensor
 
