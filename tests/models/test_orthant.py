@@ -82,9 +82,9 @@ def test_bivariate_of_one_variable_or_its_mirror(correlation):
 
 @pytest.mark.parametrize("gap", [1e-5, 1e-4, 1e-3])
 def test_perfectly_correlated_parts_that_almost_tie(gap):
-    """P(X > -0.4, X > -0.4 - gap): the docstring promises 1e-8 up to two parts."""
+    """P(X > -0.4, X > -0.4 - gap): the docstring promises 1e-6 there."""
     actual = orthant(jnp.array([0.4, 0.4 + gap]), jnp.ones((2, 2)))
-    assert float(actual) == pytest.approx(norm.cdf(0.4), abs=1e-8)
+    assert float(actual) == pytest.approx(norm.cdf(0.4), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,10 @@ def test_two_parts_match_scipy(mean, covariance):
     assert float(actual) == pytest.approx(expected, abs=1e-8)
 
 
-# The largest errors measured over 20 cases per dimension were 1.2e-4, 2.1e-3 and 2.6e-3.
+# Measured on these cases: 7e-5, 2.7e-4 and 1.5e-3; on three times as many others up to 1.2e-4,
+# 2.1e-3 and 2.6e-3.
 @pytest.mark.parametrize(
-    ("least", "most", "tolerance"), [(0.5, 1.5, 3e-4), (0.1, 0.4, 4e-3), (0.01, 0.05, 5e-3)]
+    ("least", "most", "tolerance"), [(0.5, 1.5, 2e-4), (0.1, 0.4, 6e-4), (0.01, 0.05, 3e-3)]
 )
 @pytest.mark.parametrize("num_parts", [3, 4, 5, 6])
 def test_lattice_matches_a_common_factor(num_parts, least, most, tolerance):
@@ -126,7 +127,7 @@ def test_lattice_matches_a_common_factor(num_parts, least, most, tolerance):
 
 @pytest.mark.parametrize("num_parts", [3, 4, 5, 6])
 def test_lattice_on_singular_covariances(num_parts):
-    """Rank one: the parts are positive on an interval. Measured: within 1.2e-3."""
+    """Rank one: the parts are positive on an interval. Measured: within 1.1e-3."""
     generator = np.random.default_rng(num_parts)
     mean, loadings = generator.normal(size=(2, 20, num_parts))
     mean[:5] = np.abs(mean[:5])
@@ -134,12 +135,12 @@ def test_lattice_on_singular_covariances(num_parts):
     assert max(expected) > 0.2
     shared = loadings[:, :, None] * loadings[:, None, :]
     actual = np.asarray(orthants(jnp.asarray(mean), jnp.asarray(shared)))
-    assert np.abs(actual - expected).max() < 3e-3
+    assert np.abs(actual - expected).max() < 2e-3
 
 
 @pytest.mark.parametrize("num_parts", [3, 4, 5, 6])
 def test_lattice_matches_scipy(num_parts):
-    """Random covariances of full rank. Measured: within 7e-4."""
+    """Random covariances of full rank. Measured: within 1.2e-3."""
     generator = np.random.default_rng(num_parts)
     roots = generator.normal(size=(20, num_parts, num_parts))
     covariances = roots @ roots.transpose(0, 2, 1) / num_parts
@@ -150,9 +151,9 @@ def test_lattice_matches_scipy(num_parts):
         assert actual[case] == pytest.approx(reference.cdf(mean[case]), abs=2e-3)
 
 
-@pytest.mark.parametrize(("num_arms", "tolerance"), [(2, 1e-12), (3, 1e-8), (4, 1e-3), (7, 1e-3)])
+@pytest.mark.parametrize(("num_arms", "tolerance"), [(2, 1e-11), (3, 1e-11), (4, 3e-4), (7, 3e-4)])
 def test_best_arm_of_independent_arms(num_arms, tolerance):
-    """Measured: within 1e-12 up to three arms, within 6.3e-4 beyond."""
+    """Measured: within 3e-13 up to three arms, within 1.3e-4 beyond (6.3e-4 on other cases)."""
     generator = np.random.default_rng(num_arms)
     mean, deviations = generator.normal(0, 0.7, 8 * num_arms), generator.uniform(0.2, 1.5, num_arms)
     means = mean.reshape(8, num_arms)

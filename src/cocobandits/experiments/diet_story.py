@@ -67,7 +67,7 @@ def conclude(age: str, story: AgeStory) -> str:
     loss, best = story.expected_loss, story.best_probability
     others = [plan for plan in range(len(loss)) if plan != TELLING_PLAN]
     surest = max(others, key=lambda plan: best[plan])
-    given = f"It was given first to {story.first_shares[TELLING_PLAN]:.0%}."
+    given = f"Plan 1 was given first to {story.first_shares[TELLING_PLAN]:.0%}."
     if loss[TELLING_PLAN] > loss[surest]:
         return (
             f"{age}: plan {surest + 1} is best {best[surest]:.0%} of the time and loses "

@@ -20,9 +20,6 @@ from cocobandits.models.features import FeatureKinds, feature_vector, num_terms
 from cocobandits.models.gaussian_belief import GaussianBelief, condition
 from cocobandits.types import Context, LogWeights, Parameters, Particles, Scalar
 
-# Of numbers, to any depth: immutable, hashable, and a list in JSON.
-Nested = tuple[Any, ...]
-
 
 @dataclass(frozen=True)
 class ConditionalMixture:
@@ -34,9 +31,9 @@ class ConditionalMixture:
         factors: component × arm × source × term.
     """
 
-    logits: Nested
-    means: Nested
-    factors: Nested
+    logits: Any
+    means: Any
+    factors: Any
 
     def __post_init__(self) -> None:
         for name, num_axes in (("logits", 2), ("means", 3), ("factors", 4)):

@@ -44,7 +44,7 @@ class MttsSettings:
         user_deviation: s.
     """
 
-    design: tuple[tuple[tuple[float, ...], ...], ...] | None = None
+    design: Any = None
     coefficient_mean: float = 0.0
     coefficient_deviation: float = 1.0
     user_deviation: float = 0.5

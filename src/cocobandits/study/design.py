@@ -184,7 +184,8 @@ class StudyDesign:
         low, high = _as_range("reward_range", reward_range)
         noise = float(reward_noise) if is_number(reward_noise) else reward_noise
         if reward_limits is None:
-            margin = MOST_DEVIATIONS * noise if is_number(noise) else 0.0
+            is_usable = is_number(noise) and 0 < noise < math.inf
+            margin = MOST_DEVIATIONS * noise if is_usable else 0.0
             reward_limits = (low - margin, high + margin)
         # Plain numbers, whatever they came as, so that the design can be stored.
         return cls(
