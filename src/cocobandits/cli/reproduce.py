@@ -51,8 +51,9 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     from cocobandits.experiments.folder import RunFolder  # noqa: PLC0415
     from cocobandits.experiments.report import write_report  # noqa: PLC0415
 
-    # A polite request to end is treated like Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A polite request to end is treated like Ctrl-C, also where a shell made background jobs deaf.
+    for request in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(request, signal.default_int_handler)
     console = Console()
     scale = presets.scale(quick, nodes)
     experiment = presets.Experiment.declare(scale, env, policy, seeds)
