@@ -147,7 +147,6 @@ def test_numbers_that_the_paper_does_not_state_are_those_of_the_code():
     assert f"instead of {presets.PAPER.settings.nodes_per_arm}" in told
 
 
-@pytest.mark.skipif(not REPRODUCTION.exists(), reason="no full run is committed")
 def test_committed_run_is_the_one_described():
     """Its page names its grid, and the README the same."""
     [points] = re.findall(r"results/paper`: (\d+) points per arm", README)

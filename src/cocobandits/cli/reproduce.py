@@ -1,6 +1,5 @@
 """`coco reproduce`: the paper's experiments, in parallel, resumable; ends with a report."""
 
-import os
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -48,7 +47,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     needs_experiments()
     from cocobandits.cli.progress import show  # noqa: PLC0415 - heavy, and needs the extra
     from cocobandits.experiments import presets, runner  # noqa: PLC0415
-    from cocobandits.experiments.folder import RunFolder  # noqa: PLC0415
+    from cocobandits.experiments.folder import RunFolder, num_cores  # noqa: PLC0415
     from cocobandits.experiments.report import write_report  # noqa: PLC0415
 
     # A polite request to end is treated like Ctrl-C, also where a shell made background jobs deaf.
@@ -57,7 +56,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     console = Console()
     scale = presets.scale(quick, nodes)
     experiment = presets.Experiment.declare(scale, env, policy, seeds)
-    num_jobs = _num_cores() if jobs is None else jobs
+    num_jobs = num_cores() if jobs is None else jobs
     if num_jobs < 1:
         raise ConfigurationError(f"Expected at least one process; got jobs={jobs}. Use 1 or more.")
     folder = RunFolder(Path("runs") / scale.name if out is None else out, experiment)
@@ -68,9 +67,3 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     folder.finish(runner.cells_of(experiment))
     console.print("Writing the report.")
     console.print(f"Report: {write_report(folder.path)}", soft_wrap=True, markup=False)
-
-
-def _num_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

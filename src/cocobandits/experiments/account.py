@@ -142,8 +142,8 @@ def gaps(run: Run, measures: Measures) -> list[str]:
     if len(measures.seeds) < MIN_SEEDS:
         notes.append("One seed: no standard errors, no intervals and no verdicts.")
     elif len(measures.seeds) < _FEW_SEEDS:
-        told = f"Only {len(measures.seeds)} seeds: intervals are wide, and a claim that is said not"
-        notes.append(f"{told} to hold may only lack evidence.")
+        told = f"Only {len(measures.seeds)} seeds: intervals are wide, and most claims stay open."
+        notes.append(told)
     absent = [name for name in ENVIRONMENT_LABELS if name not in measures.environments]
     if absent:
         notes.append(f"Environments not in this run: {', '.join(absent)}.")

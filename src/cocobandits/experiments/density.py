@@ -9,7 +9,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
-from jax.scipy.special import ndtr
 
 from cocobandits.environments.base import Environment
 from cocobandits.environments.mixture import MixtureEnvironment
@@ -17,7 +16,7 @@ from cocobandits.environments.recruitment import Recruitment
 from cocobandits.experiments.cells import OnStep
 from cocobandits.experiments.presets import Experiment
 from cocobandits.experiments.schemas import DENSITIES
-from cocobandits.models.features import feature_vector
+from cocobandits.models.gaussian_mixture import GaussianMixtureModel
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
 from cocobandits.study import Study
@@ -77,12 +76,8 @@ def _snapshot(study: Study, environment: Environment, observed: int) -> list[dic
 
 def _true_marginal(environment: Environment, x: float, arm: int, edges: np.ndarray) -> np.ndarray:
     """Average the true density of one arm over each bin."""
-    mixture = environment.population()
-    terms = np.asarray(feature_vector((None,), jnp.array([x])))
-    logits, means, factors = (
-        np.array(part) @ terms for part in (mixture.logits, mixture.means, mixture.factors)
+    truth = GaussianMixtureModel(
+        environment.population(), (None,), environment.reward_range, environment.reward_noise
     )
-    weights = np.exp(logits) / np.sum(np.exp(logits))
-    deviations = np.sqrt(np.sum(factors[:, arm] ** 2, axis=-1))
-    below = np.asarray(ndtr((edges[None, :] - means[:, arm, None]) / deviations[:, None]))
-    return np.diff(weights @ below) / np.diff(edges)
+    belief = truth.marginal(jnp.zeros((1, 0)), jnp.zeros(1), jnp.array([x]))
+    return np.diff(np.asarray(belief.cumulative(jnp.asarray(edges)))[arm]) / np.diff(edges)

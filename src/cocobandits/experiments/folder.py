@@ -236,9 +236,7 @@ def _provenance(num_jobs: int) -> dict[str, Any]:
         "packages": _packages(),
         "machine": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        "num_cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "num_cores": num_cores(),
         "jobs": num_jobs,
     }
 
@@ -260,6 +258,13 @@ def _source_digest() -> str:
         digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def num_cores() -> int:
+    """Count the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _processor() -> str:
