@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run paper docs demo test check test-slow lock clean
+.PHONY: help setup run paper coids docs demo test check test-slow lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -24,9 +24,13 @@ run: setup ## Reproduce the paper in small: four environments, two seeds, a repo
 paper: setup ## The whole reproduction: ten seeds, the paper's grid; takes hours, can be resumed
 	$(BIN)/coco reproduce --resume --out runs/paper
 
-docs: setup ## Rebuild the figures and docs/reproduction.md from the records in results/paper
-	$(BIN)/coco report results/paper
-	cp results/paper/report/reproduction.md docs/reproduction.md
+coids: setup ## CoIDS and its yardsticks in eight environments, ten seeds; takes hours, can be resumed
+	$(BIN)/coco reproduce --resume --env mixture --env partial --env lmm --env lmm-misspecified --env stress \
+	  --policy coids --policy oracle-plan --policy oracle-ts --policy ind-ts --seeds 10 --out runs/coids
+
+docs: setup ## Rebuild the figures and docs/reproduction.md from the records in results
+	$(BIN)/coco report results/coids --beside results/paper
+	cp results/coids/report/reproduction.md docs/reproduction.md
 
 demo: setup ## The diet example through Study, and why plan 1 comes first
 	$(BIN)/coco demo

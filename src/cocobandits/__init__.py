@@ -9,7 +9,7 @@ from cocobandits.inference.smc import SmcConfig  # noqa: E402
 from cocobandits.policies.registry import CocoSettings, policy_names  # noqa: E402
 from cocobandits.study import Decision, Explanation, Population, Study  # noqa: E402
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "CocoError",
     "CocoSettings",

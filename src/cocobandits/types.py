@@ -4,12 +4,15 @@ One list of axes: particle, parameter, mode, cell, arm, feature, term, component
 user, value, draw. A name in an annotation is a claim that the tests check at run time.
 """
 
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
 Scalar = Float[Array, ""]
+# A number that may be traced or plain.
+Number = Float[ArrayLike, ""]
 RngKey = Array
 
 Particles = Float[Array, "particle parameter"]
+Matrix = Float[Array, "parameter parameter"]
 Parameters = Float[Array, " parameter"]
 LogWeights = Float[Array, " particle"]
 PerParticle = Float[Array, " particle"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,9 @@ import pytest
 COCO = Path(sys.executable).with_name("coco")
 # Three cheap policies on the smallest environment: six cells in seconds.
 SMALL = ("reproduce", "--quick", "--env", "diet", "--policy", "ind-ts", "--policy", "uniform")
-TABLES = ("records.parquet", "evaluations.parquet", "health.parquet")
+TABLES = tuple(
+    f"{name}.parquet" for name in ("records", "evaluations", "health", "hyperparameters")
+)
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess:
@@ -104,6 +107,18 @@ def test_report_is_rebuilt_from_records_alone(finished):
     assert (out / "report" / "index.html").read_bytes() == before
 
 
+def test_report_beside_another_run(finished, tmp_path):
+    """The same command again: every cell is in both, and agrees."""
+    out, _ = finished
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    copy = tmp_path / "run"
+    shutil.copytree(out, copy, ignore=shutil.ignore_patterns("report"))
+    shown = run("report", copy, "--beside", out)
+    assert shown.returncode == 0, shown.stderr
+    assert "--beside OTHER" in (copy / "report" / "index.html").read_text(encoding="utf-8")
+    assert {path: path.read_bytes() for path in before} == before
+
+
 def test_second_run_into_the_same_folder_is_refused(finished):
     out, _ = finished
     shown = run(*SMALL, "--out", out)
@@ -115,7 +130,7 @@ def test_second_run_into_the_same_folder_is_refused(finished):
     ("arguments", "message"),
     [
         (("--env", "moon"), "environment='moon'. Known: mixture, partial, lmm"),
-        (("--policy", "best"), "policy='best'. Known: npm-ts, gids, mtts"),
+        (("--policy", "best"), "policy='best'. Known: coids, npm-ts, gids"),
         (("--seeds", "0"), "got seeds=0"),
         (("--jobs", "0"), "got jobs=0"),
     ],

@@ -34,6 +34,7 @@ SMALL = CocoSettings(
     num_modes=20,
     inference=SmcConfig(num_particles=40),
     prior=_mixture(4),
+    steps_per_user=5,
 )
 
 
@@ -132,6 +133,6 @@ def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
 
 
 def test_unknown_policy_lists_the_known_ones():
-    known = r"policy='best'.*npm-ts, gids, mtts, ind-ts, oracle-ts, uniform"
+    known = r"policy='best'.*coids, npm-ts, gids, mtts, ind-ts, oracle-ts, oracle-plan, uniform"
     with pytest.raises(UnknownNameError, match=known):
         build_policy("best", PROBLEM, SMALL)

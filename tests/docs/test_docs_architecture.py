@@ -20,6 +20,7 @@ from cocobandits.experiments.folder import RunFolder
 from cocobandits.experiments.presets import QUICK, Experiment
 from cocobandits.experiments.reading import FORMAT, VERSION
 from cocobandits.experiments.runner import cells_of
+from cocobandits.study import storage
 from cocobandits.study.decisions import Status
 
 PAGE = read("docs/architecture.md")
@@ -88,6 +89,11 @@ def test_functions_of_state_and_randomness_exist():
     assert set(purposes) <= set(code_names(text))
 
 
+def _row(schema):
+    """Make a row of zeros, and of texts where a column holds texts."""
+    return {field.name: "0" if field.type == pa.string() else 0 for field in schema}
+
+
 def make_run(path):
     """Fill a run folder with one row per table and cell."""
     experiment = Experiment.declare(QUICK, ["diet"], ["ind-ts"], 1)
@@ -95,8 +101,13 @@ def make_run(path):
     folder.prepare(is_resumed=False, num_jobs=1)
     for cell in cells_of(experiment):
         tables_of_cell = [
-            pa.Table.from_pylist([dict.fromkeys(schema.names, 0) | cell._asdict()], schema)
-            for schema in (schemas.RECORDS, schemas.EVALUATIONS, schemas.HEALTH)
+            pa.Table.from_pylist([_row(schema) | cell._asdict()], schema)
+            for schema in (
+                schemas.RECORDS,
+                schemas.EVALUATIONS,
+                schemas.HEALTH,
+                schemas.HYPERPARAMETERS,
+            )
         ]
         folder.store(cell, CellResult(*tables_of_cell, seconds=1.0))
     row = dict.fromkeys(schemas.DENSITIES.names, 0)
@@ -143,6 +154,7 @@ def test_run_folder_has_the_documented_files(tmp_path, monkeypatch):
 def test_saved_study_has_the_documented_entries(tmp_path):
     """Save a study and list the archive."""
     [rows] = tables(section(PAGE, "Storage"))
+    assert f"version of the format is {storage.VERSION}." in section(PAGE, "Storage")
     documented = {name for row in rows for name in code_names(row["entry"])}
     path = tmp_path / "small.study"
     make_study().save(path)

@@ -8,8 +8,11 @@ from cocobandits.environments.base import Environment
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.experiments import drawing, measures, presets
 from cocobandits.models.base import Belief, PopulationModel
+from cocobandits.models.log_density import basis
 from cocobandits.policies import registry as policies
-from cocobandits.policies.base import Policy
+from cocobandits.policies.acquisitions.base import Acquisition
+from cocobandits.policies.base import Policy, Problem
+from cocobandits.study import diagnosis
 
 PAGE = read("CONTRIBUTING.md")
 
@@ -69,9 +72,15 @@ def test_recipes_name_methods_that_are_to_be_written():
     """What a policy overrides if it believes something, and what a model and its belief add."""
     recipe = section(PAGE, "Add a policy in five steps")
     assert {"read", "prior", "probabilities"} <= set(code_names(recipe)) & set(vars(Policy))
+    assert {"read", "combine", "motives"} <= set(code_names(recipe)) & set(vars(Acquisition))
+    assert "known_noise" in set(code_names(recipe)) & set(vars(Problem))
+    assert "ASSUMPTIONS" in set(code_names(recipe)) & set(vars(diagnosis))
     recipe = section(PAGE, "Add a model in five steps")
     assert "marginal" in set(code_names(recipe)) & PopulationModel.__abstractmethods__
-    assert "condition" in set(code_names(recipe)) & Belief.__abstractmethods__
+    assert {"condition", "best_and_reward"} <= set(code_names(recipe)) & Belief.__abstractmethods__
+    overridden = {"interweave", "hyperparameters"}
+    assert overridden <= set(code_names(recipe)) & set(vars(PopulationModel))
+    assert {"Basis", "BasisName"} <= set(code_names(recipe)) & set(vars(basis))
 
 
 def test_recipes_name_the_lists_of_the_experiments():
@@ -81,7 +90,8 @@ def test_recipes_name_the_lists_of_the_experiments():
     assert set(presets.POLICIES) == set(measures.POLICY_LABELS) == set(drawing.POLICY_LINES)
     recipe = code_names(section(PAGE, "Add an environment in five steps"))
     assert "ENVIRONMENTS" in recipe
-    assert set(presets.ENVIRONMENTS) == set(measures.ENVIRONMENT_LABELS)
+    assert {"STRESS", "ENVIRONMENT_LABELS"} <= set(recipe)
+    assert {*presets.ENVIRONMENTS, *presets.STRESS} == set(measures.ENVIRONMENT_LABELS)
 
 
 def test_every_recipe_has_five_steps():

@@ -9,11 +9,12 @@ from doc_pages import ROOT, code_names, executed, read, section, tables
 from cocobandits.environments.registry import build_environment
 from cocobandits.experiments import density, presets
 from cocobandits.inference import moves, smc
-from cocobandits.models import orthant
-from cocobandits.models.log_density import LogDensityConfig
+from cocobandits.models import gaussian_belief, orthant
+from cocobandits.models.log_density import LogDensityConfig, hilbert
+from cocobandits.policies import registry
 from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.registry import CocoSettings
-from cocobandits.study import design, storage
+from cocobandits.policies.registry import PRESETS
+from cocobandits.study import design, diagnosis, storage
 
 FOLDER = ROOT / "docs" / "decisions"
 PAGES = sorted(FOLDER.glob("[0-9]*.md"))
@@ -83,8 +84,8 @@ def test_defaults_named_are_those_of_the_code():
     assert f"below {config.correlation_target}" in text
     assert f"most {config.max_blocks} blocks" in text
     assert config.move_every is None
-    assert CocoSettings().amplitude == LogDensityConfig(3).amplitude == 2.0
-    assert CocoSettings().num_modes == LogDensityConfig(3).num_modes == 80
+    assert PRESETS["paper"].amplitude == LogDensityConfig(3).amplitude == 2.0
+    assert PRESETS["paper"].num_modes == LogDensityConfig(3).num_modes == 80
 
 
 def test_limits_and_formats_named_are_those_of_the_code():
@@ -95,8 +96,10 @@ def test_limits_and_formats_named_are_those_of_the_code():
         assert f"declare {limits}" in page(3)
     for name in ("partial", "diet"):
         assert build_environment(name).reward_limits is None
+    assert presets.PAPER_RANGE == (-2.0, 2.0)
     for name in presets.ENVIRONMENTS:
-        assert build_environment(name).reward_range == (-2.0, 2.0)
+        low, high = build_environment(name).reward_range
+        assert re.search(rf"`{name}`[^.]*? \[{low:g}, {high:g}\]", section(page(24), "Decision"))
     assert f"version of the format is {storage.VERSION}." in page(14)
 
 
@@ -115,6 +118,44 @@ def test_constants_of_the_experiments_are_those_of_the_code():
     assert f"{cells} independent cells" in page(19)
     *first, last = density.TIMES
     assert f"t = {', '.join(map(str, first))} and {last}." in page(20)
+
+
+def test_constants_of_learning_are_those_of_the_code():
+    """Compare the numbers of decisions 7 and 21 to 27."""
+    settings = PRESETS["learned"]
+    assert f"({settings.inference.max_blocks} in the preset" in page(7)
+    assert (smc.SmcConfig().moves, PRESETS["paper"].inference.moves) == ("information", "scales")
+    text = " ".join(page(21).split())
+    medians = f"{settings.arm_lengthscale} (arms) and {settings.context_lengthscale} (features)"
+    assert f"medians {medians} with log-deviation {settings.lengthscale_deviation}" in text
+    assert f"amplitude {settings.amplitude:g} with {settings.amplitude_deviation}" in text
+    assert f"asks for {settings.num_modes} modes" in text
+    assert f"half-width L: {hilbert._ARM_PADDING} times" in text
+    assert f"range, {hilbert._CONTEXT_PADDING:g} times" in text
+    assert f"hyperparameters walk {hilbert._WALK_STEPS} steps" in page(22)
+    assert f"`population_weight` is {settings.population_weight:g}." in page(23)
+    assert f"about {registry._CELL_DEVIATIONS} noise deviations wide" in page(24)
+    assert f"with {registry._FEWEST_NODES} to {registry._MOST_NODES} points per arm" in page(24)
+    assert f"{settings.inference.num_particles} particles" in page(24)
+    assert f"log-deviation of {registry._NOISE_DEVIATION}" in page(25)
+    assert registry._NOISE_SHARE == 1 / 20
+    assert f"more than {diagnosis.LOSING_NATS:g} nats behind" in page(26)
+    deviations = diagnosis.USER_DEVIATIONS
+    assert (len(deviations), deviations[0], deviations[-1]) == (5, 0.05, 0.8)
+    assert f"{gaussian_belief._NUM_REWARDS} even steps" in page(27)
+    assert f"up to {gaussian_belief._REWARD_REACH:g} deviations" in page(27)
+
+
+def test_stress_environments_are_those_described():
+    """Compare the table of decision 29 with the registry."""
+    [rows] = tables(page(29))
+    assert tuple(row["name"].strip("`") for row in rows) == presets.STRESS
+    for row in rows:
+        environment = build_environment(row["name"].strip("`"))
+        low, high = environment.reward_range
+        assert row["range"] == f"[{low:g}, {high:g}]"
+        assert environment.recruitment.num_users == 100
+        assert environment.recruitment.steps_per_user == 5
 
 
 def test_every_dependency_has_its_reason():

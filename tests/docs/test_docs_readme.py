@@ -21,9 +21,10 @@ from doc_pages import (
     tree,
 )
 
-from cocobandits import CocoSettings, Study, policy_names
+from cocobandits import Study, policy_names
 from cocobandits.environments.registry import environment_names
 from cocobandits.experiments import presets
+from cocobandits.policies.registry import PRESETS
 
 README = read("README.md")
 PICTURE = "docs/images/diet.svg"
@@ -69,6 +70,10 @@ def test_folder_map_is_true_and_complete():
         if entry.suffix == ".py" or (entry / "__init__.py").exists()
     }
     assert there - {"src/cocobandits/__init__.py"} <= set(named)
+    [beside] = re.findall(r"^Beside it: (.*?)\.\n\n", README, re.M | re.S)
+    folders = code_names(beside)
+    assert all((ROOT / folder).is_dir() for folder in folders)
+    assert {"benchmarks/", "docs/", "results/", "tests/"} == set(folders)
 
 
 def test_commands_are_in_the_makefile():
@@ -131,19 +136,21 @@ def test_every_call_of_a_study_is_described():
 
 def test_policies_and_environments_are_those_registered():
     """Compare with the registries, and with those of the paper."""
-    [line] = re.findall(r"^Policies: (.*?)\. ", README, re.M)
-    assert tuple(code_names(line)) == policy_names()
-    [line, first] = re.findall(r"^Environments: (.*?)\. The first (\w+) are", README, re.M)[0]
-    assert tuple(code_names(line)) == environment_names()
-    assert first == "four"
-    assert environment_names()[:4] == presets.ENVIRONMENTS
+    policies, environments = tables(section(README, "Policies and environments"))
+    assert tuple(row["policy"].strip("`") for row in policies) == policy_names()
+    [default] = [row["policy"] for row in policies if "the default" in row["how it chooses"]]
+    assert default.strip("`") == inspect.signature(Study).parameters["policy"].default
+    assert tuple(row["environment"].strip("`") for row in environments) == environment_names()
+    ours = [row["environment"].strip("`") for row in environments if "paper's" not in row["users"]]
+    assert (*presets.ENVIRONMENTS, *ours) == environment_names()
 
 
 def test_numbers_that_the_paper_does_not_state_are_those_of_the_code():
-    """Read them off the list of what is not as in the paper."""
+    """Read them off the list of what is not as in the paper, and presets off the table of calls."""
+    assert set(re.findall(r'`"(\w+)"`', README)) == set(PRESETS)
     told = section(README, "What is not reproduced")
     assert f"{presets.PAPER.evaluation_users} newcomers here" in told
-    assert f"it is {CocoSettings().amplitude:g} here" in told
+    assert f"it is {PRESETS['paper'].amplitude:g} here" in told
     assert f"instead of {presets.PAPER.settings.nodes_per_arm}" in told
 
 

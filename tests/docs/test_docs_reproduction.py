@@ -3,18 +3,19 @@ import shutil
 import pytest
 from doc_pages import ROOT, read
 
+from cocobandits.experiments import presets
 from cocobandits.experiments.reading import load_run
 from cocobandits.experiments.report import write_report
 
-RESULTS = ROOT / "results" / "paper"
+RESULTS, BESIDE = ROOT / "results" / "coids", ROOT / "results" / "paper"
 
 
 @pytest.fixture(scope="module")
 def rebuilt(tmp_path_factory):
     """Rebuild the report from a copy of the committed tables."""
-    copy = tmp_path_factory.mktemp("results") / "paper"
+    copy = tmp_path_factory.mktemp("results") / "coids"
     shutil.copytree(RESULTS, copy, ignore=shutil.ignore_patterns("report"))
-    return write_report(copy).parent
+    return write_report(copy, BESIDE).parent
 
 
 def test_page_is_generated_from_the_committed_records(rebuilt):
@@ -29,10 +30,12 @@ def test_figures_are_those_of_the_committed_records(rebuilt):
     assert {name.rpartition(".")[2] for name in names} == {"png", "svg", "pdf"}
 
 
-def test_committed_run_is_the_whole_paper():
-    """Ten seeds of every policy in every environment."""
-    config = load_run(RESULTS).config
-    assert config["scale"] == "paper"
-    assert config["seeds"] == list(range(10))
-    assert config["environments"] == ["mixture", "partial", "lmm", "lmm-misspecified"]
-    assert len(config["policies"]) == 6
+def test_committed_runs_are_the_whole_paper_and_coids():
+    """Ten seeds of every policy of the paper, and the first of them of coids."""
+    paper, coids = load_run(BESIDE).config, load_run(RESULTS).config
+    assert paper["scale"] == coids["scale"] == "paper"
+    assert paper["seeds"] == list(range(10))
+    assert coids["seeds"] == paper["seeds"][:5]
+    assert paper["environments"] == coids["environments"] == list(presets.ENVIRONMENTS)
+    assert set(paper["policies"]) == set(presets.PAPER_POLICIES)
+    assert set(coids["policies"]) == {"coids", "oracle-plan", "oracle-ts", "ind-ts"}

@@ -58,13 +58,13 @@ def components(mixture, terms):
 
 
 def best_shares(mixture, terms):
-    """Compute P(arm is best) for each row of terms; one shape, so one compilation, for all."""
+    """Compute P(arm is best) for each row of terms; one number of rows, so few compilations."""
     weights, means, covariances = components(mixture, terms)
     rows = np.resize(np.arange(len(terms)), len(NODES))
     wins = bests(
         jnp.asarray(means[rows].reshape(-1, 3)), jnp.asarray(covariances[rows].reshape(-1, 3, 3))
     )
-    shares = np.asarray(wins).reshape(len(NODES), 2, 3)[: len(terms)]
+    shares = np.asarray(wins).reshape(len(NODES), -1, 3)[: len(terms)]
     return np.einsum("nj,nja->na", weights, shares)
 
 

@@ -1,6 +1,7 @@
 """What the papers' populations look like, in shares that can be computed by other means."""
 
 import numpy as np
+import pytest
 
 from cocobandits.environments.registry import build_environment
 
@@ -40,3 +41,30 @@ def test_plan_one_is_telling_but_hardly_ever_best():
     # Trying plan 1 first costs a middle-aged person less than a guess between the other two.
     regret = means.max(axis=1, keepdims=True) - means
     assert regret[middle, 0].mean() < regret[middle, 1:].mean(axis=0).min() - 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("mixture", 0.005), ("partial", 0.0), ("lmm-misspecified", 0.02)]
+)
+def test_hardly_anybody_is_outside_of_the_declared_range(name, most):
+    """The paper's range of [-2, 2] would cut off a fifth to a quarter, but for `partial`."""
+    environment = build_environment(name)
+    means = environment.draw_users(np.random.default_rng(5), 100_000).arm_means
+    low, high = environment.reward_range
+    assert np.mean(((means < low) | (means > high)).any(axis=1)) <= most
+    assert (np.abs(means) > 2).any(axis=1).mean() > 0.2 or name == "partial"
+
+
+def test_hardly_any_run_of_the_mixed_model_is_outside_of_the_declared_range():
+    """Everybody of a run shares the coefficients, so many runs are drawn instead."""
+    environment = build_environment("lmm")
+    generator = np.random.default_rng(6)
+    means = np.concatenate(
+        [
+            environment.draw_users(generator, 20, environment.draw_shared(generator)).arm_means
+            for _ in range(5_000)
+        ]
+    )
+    low, high = environment.reward_range
+    assert np.mean(((means < low) | (means > high)).any(axis=1)) < 0.025
+    assert (np.abs(means) > 2).any(axis=1).mean() > 0.15

@@ -10,10 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cocobandits.experiments.schemas import DENSITIES, EVALUATIONS, HEALTH, RECORDS
+from cocobandits.experiments.schemas import (
+    DENSITIES,
+    EVALUATIONS,
+    HEALTH,
+    HYPERPARAMETERS,
+    RECORDS,
+)
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")
 POLICIES = ("npm-ts", "gids", "mtts", "ind-ts", "oracle-ts", "uniform")
+STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedastic")
 SEEDS = (0, 1, 2, 3)
 NUM_STEPS = 100
 NUM_ROUNDS = 11
@@ -79,6 +86,18 @@ def curves():
     return made
 
 
+def own_curves():
+    """Every target of coids is met: it beside the limit and two policies of the paper."""
+    papers = curves()
+    made = {}
+    for environment in (*ENVIRONMENTS, *STRESS):
+        made[environment, "coids"] = Curve(0.04, 0.3, 0.9, 0.001, evaluation=falling(4, 0.9))
+        for policy in ("ind-ts", "oracle-ts"):
+            made[environment, policy] = papers.get((environment, policy), papers["lmm", policy])
+        made[environment, "oracle-plan"] = Curve(0.02, evaluation=level(1.0))
+    return made
+
+
 @dataclass(frozen=True)
 class Scenario:
     """What a synthetic run consists of; a test replaces what it is about."""
@@ -87,6 +106,11 @@ class Scenario:
     seeds: tuple = SEEDS
     num_steps: int = NUM_STEPS
     has_densities: bool = True
+
+    @classmethod
+    def of_coids(cls):
+        """The run that is shown beside the paper's: eight environments, no densities."""
+        return cls(curves=own_curves(), has_densities=False)
 
     def with_curve(self, environment, policy, **changes):
         key = (environment, policy)
@@ -122,6 +146,8 @@ def write_run(folder, scenario=None):
     write_table(folder / "records.parquet", record_rows(scenario), RECORDS)
     write_table(folder / "evaluations.parquet", evaluation_rows(scenario), EVALUATIONS)
     write_table(folder / "health.parquet", health_rows(scenario), HEALTH)
+    learned = hyperparameter_rows(scenario)
+    write_table(folder / "hyperparameters.parquet", learned, HYPERPARAMETERS)
     if scenario.has_densities:
         write_table(folder / "densities.parquet", density_rows(), DENSITIES)
     return folder
@@ -148,6 +174,13 @@ def config(scenario):
             "nodes_per_arm": 8,
             "num_modes": 80,
             "inference": {"num_particles": 200, "move_every": None},
+        },
+        "learned": {
+            "nodes_per_arm": None,
+            "arm_lengthscale": 0.7,
+            "context_lengthscale": 1.0,
+            "amplitude": 4.0,
+            "inference": {"num_particles": 200, "correlation_target": 0.65},
         },
     }
 
@@ -229,8 +262,28 @@ def health_rows(scenario):
             "start_correlation": 0.4 + 0.1 * seed,
         }
         for environment, policy, seed, _ in scenario.cells()
-        if policy in ("npm-ts", "gids")
+        if policy in ("coids", "npm-ts", "gids")
         for step in range(0, scenario.num_steps, 10)
+    ]
+
+
+def hyperparameter_rows(scenario):
+    """At every tenth step from the seed on, the amplitude doubles; seeds differ by a factor."""
+    return [
+        {
+            "environment": environment,
+            "policy": policy,
+            "seed": seed,
+            "step": step,
+            "name": name,
+            "low": value / 2,
+            "median": value,
+            "high": value * 4,
+        }
+        for environment, policy, seed, _ in scenario.cells()
+        if policy == "coids"
+        for turn, step in enumerate(range(seed, scenario.num_steps, 10))
+        for name, value in (("arm lengthscale", 0.8), ("amplitude", 2.0**turn * 1.5**seed))
     ]
 
 

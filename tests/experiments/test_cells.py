@@ -7,9 +7,10 @@ import pytest
 
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import build_environment
+from cocobandits.experiments import cells
 from cocobandits.experiments.cells import Cell, _round_ends, run_cell
 from cocobandits.experiments.density import CONTEXTS, TIMES, one_by_one, run_density
-from cocobandits.experiments.presets import QUICK, Experiment
+from cocobandits.experiments.presets import PAPER_RANGE, QUICK, Experiment
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.simulation.loop import open_study, simulate, telling
 from cocobandits.simulation.world import draw_world
@@ -24,8 +25,9 @@ def test_records_are_those_of_the_simulation():
     result = run_cell(Cell("lmm", "mtts", 3), EXPERIMENT, lambda *step: seen.append(step))
     environment = build_environment("lmm")
     world = draw_world(environment, 3)
-    settings = telling(EXPERIMENT.settings_for("lmm"), environment, world)
-    records = list(simulate(open_study(environment, "mtts", 3, settings), environment, world))
+    settings = telling(EXPERIMENT.settings_for("lmm", "mtts"), environment, world, PAPER_RANGE)
+    study = open_study(environment, "mtts", 3, settings, PAPER_RANGE)
+    records = list(simulate(study, environment, world))
     regrets = np.array([record.regret for record in records])
     np.testing.assert_array_equal(result.records["regret"].to_numpy(), regrets)
     np.testing.assert_array_equal(
@@ -49,6 +51,28 @@ def test_policy_without_prior_has_no_evaluations():
     result = run_cell(Cell("lmm", "uniform", 0), EXPERIMENT, lambda *_: None)
     assert result.evaluations.num_rows == 0
     assert result.health.num_rows == 0
+    assert result.hyperparameters.num_rows == 0
+
+
+def test_hyperparameters_are_kept_where_particles_moved(monkeypatch):
+    """Six people of the diet example; a policy with fixed hyperparameters keeps none."""
+    short = build_environment("diet").recruiting(Recruitment.batches(2, 3, 2))
+    monkeypatch.setattr(cells, "build_environment", lambda _: short)
+    tiny = SmcConfig(num_particles=20)
+    scale = replace(
+        SMALL,
+        settings=replace(SMALL.settings, nodes_per_arm=5, num_modes=12, inference=tiny),
+        learned=replace(SMALL.learned, nodes_per_arm=5, num_modes=12, inference=tiny),
+    )
+    experiment = Experiment.declare(scale, ["diet"], ["coids", "npm-ts"], 1)
+    learned = run_cell(Cell("diet", "coids", 0), experiment, lambda *_: None)
+    rows = learned.hyperparameters.to_pylist()
+    assert {row["name"] for row in rows} >= {"arm lengthscale", "amplitude"}
+    assert {row["step"] for row in rows} == set(learned.health["step"].to_pylist())
+    assert all(0 < row["low"] <= row["median"] <= row["high"] for row in rows)
+    fixed = run_cell(Cell("diet", "npm-ts", 0), experiment, lambda *_: None)
+    assert fixed.health.num_rows > 0
+    assert fixed.hyperparameters.num_rows == 0
 
 
 def test_rounds_without_users_end_nothing():

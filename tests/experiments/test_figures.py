@@ -6,13 +6,19 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from synthetic_run import Scenario, write_run
+from synthetic_run import POLICIES, STRESS, Scenario, write_run
 
 from cocobandits.environments.diet import DietEnvironment
 from cocobandits.experiments import drawing
 from cocobandits.experiments.figure_one import diet_truth
 from cocobandits.experiments.figures import health_figure, regret_figure, third_arm_figure
-from cocobandits.experiments.measures import POLICY_LABELS, measure
+from cocobandits.experiments.learned_figures import (
+    courses_of,
+    has_courses,
+    hyperparameter_figure,
+    prior_medians,
+)
+from cocobandits.experiments.measures import POLICY_LABELS, group, measure
 from cocobandits.experiments.population_figures import density_figure, diet_figure
 from cocobandits.experiments.reading import load_run
 
@@ -25,6 +31,12 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def measures(run):
     return measure(run)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A run of coids in eight environments."""
+    return load_run(write_run(tmp_path_factory.mktemp("own"), Scenario.of_coids()))
 
 
 def line_of(axes, policy):
@@ -60,7 +72,8 @@ def test_axes_have_names_and_units(measures):
 def test_one_legend_names_all_policies(measures):
     """As the paper names them."""
     [legend] = regret_figure(measures).legends
-    assert [text.get_text() for text in legend.get_texts()] == list(POLICY_LABELS.values())
+    expected = [POLICY_LABELS[policy] for policy in POLICIES]
+    assert [text.get_text() for text in legend.get_texts()] == expected
 
 
 @pytest.mark.parametrize("environments", [("lmm",), ("lmm", "mixture")])
@@ -118,6 +131,61 @@ def test_health_is_averaged_over_seeds(run, measures):
     acceptance, correlation = line_of(axes[0], "gids"), line_of(axes[4], "gids")
     np.testing.assert_allclose(acceptance.get_ydata(), 0.6 - 0.01 * np.arange(10))
     np.testing.assert_allclose(correlation.get_ydata(), 0.55)
+
+
+def test_coids_comes_first_and_the_limit_lies_below_all(own):
+    """In the legend, and in the order of drawing."""
+    figure = regret_figure(measure(own).within(STRESS))
+    [legend] = figure.legends
+    assert legend.get_texts()[0].get_text() == "CoIDS"
+    axes = figure.axes[0]
+    layers = {policy: line_of(axes, policy).get_zorder() for policy in own.config["policies"]}
+    assert max(layers, key=layers.get) == "coids"
+    assert min(layers, key=layers.get) == "oracle-plan"
+    figure.draw_without_rendering()
+    assert 0 < legend.get_window_extent().x0 < legend.get_window_extent().x1 < figure.bbox.x1
+    # The limit loses less than the oracle, and is not cut off.
+    assert axes.get_ylim()[0] < line_of(axes, "oracle-plan").get_ydata()[-1] < -7
+
+
+def test_policy_that_did_not_run_somewhere_is_left_out_there(own):
+    """CoIDS is taken out of one environment of two."""
+    measures = measure(own).within(("lmm", "stress-ring"))
+    del measures.regrets["lmm", "coids"], measures.evaluations["lmm", "coids"]
+    for make, rows in ((regret_figure, 2), (third_arm_figure, 1)):
+        axes = make(measures).axes
+        counts = [len(each.lines) for each in axes]
+        assert counts == [3, 4] * rows
+
+
+def test_hyperparameters_are_averaged_over_what_each_seed_said_last(own):
+    """Seed s moves at s, s + 10, ...; medians are powers of two times 1.5 to the s."""
+    course = courses_of(group(own.hyperparameters)["lmm", "coids"])["amplitude"]
+    factor = 1.5 ** np.mean([0, 1, 2, 3])
+    # Steps are counted from one here; the last seed speaks first at step 3.
+    assert course.steps[0] == 4
+    assert course.median[0] == pytest.approx(factor)
+    # At step 11 seeds 0 and 1 have doubled, seeds 2 and 3 have not.
+    assert course.median[11 - 3] == pytest.approx(factor * 2**0.5)
+    np.testing.assert_allclose(course.low, course.median / 2)
+    np.testing.assert_allclose(course.high, course.median * 4)
+
+
+def test_hyperparameter_panels_have_units_and_a_start(own, run, measures):
+    """Two hyperparameters in four environments, each with its prior median."""
+    assert not has_courses(run, measures)
+    figure = hyperparameter_figure(own, measure(own).within(STRESS))
+    axes = figure.axes
+    assert len(axes) == 2 * 4
+    assert axes[0].get_ylabel() == "arm lengthscale\n(reward units)"
+    assert axes[4].get_ylabel() == "amplitude\n(nats)"
+    assert [each.get_xlabel() for each in axes[4:]] == ["interaction step"] * 4
+    assert {each.get_yscale() for each in axes} == {"log"}
+    # The skewed population has a range of 4.5, a standard one has 4.
+    starts = [line.get_ydata()[0] for line in axes[0].lines]
+    assert starts == pytest.approx([0.8, 0.7 * 4.5 / 4])
+    assert prior_medians(own.config, "mixture")["x lengthscale"] == 1.0
+    assert prior_medians({}, "mixture") == {}
 
 
 def test_densities_have_a_panel_per_time_and_context(run):

@@ -11,6 +11,7 @@ from cocobandits.experiments.estimates import (
     estimate,
     number,
     percent,
+    ratio,
     t_quantile,
 )
 from cocobandits.experiments.measures import (
@@ -85,7 +86,25 @@ def test_rows_of_a_table_may_come_in_any_order(run):
 def test_particle_health_over_all_seeds(run):
     """Acceptance 0.6 - 0.001 · (0, ..., 90); correlations 0.4 to 0.7; ten updates of 3 moves."""
     health = particle_health(run)["lmm", "gids"]
-    np.testing.assert_allclose(health, [0.555, 0.55, 0.7, 87.0, 30.0])
+    np.testing.assert_allclose(health, [40, 0.555, 0.51, 0.6, 0.55, 0.7, 30, 87.0, 30.0])
+    assert health.is_accepting
+
+
+def test_particle_health_knows_the_target_of_each_policy(tmp_path):
+    """Coids was to end below 0.65, so only the last of four seeds has spent its budget."""
+    own = load_run(write_run(tmp_path, Scenario.of_coids().only(("lmm",), ("coids",))))
+    health = particle_health(own)["lmm", "coids"]
+    assert health.num_above_target == 10
+    for rate, is_accepting in ((0.29, False), (0.3, True)):
+        assert health._replace(lowest_acceptance=rate).is_accepting == is_accepting
+    assert not health._replace(highest_acceptance=0.81).is_accepting
+
+
+def test_second_half_is_a_geometric_sum_too(run):
+    """GIDS: fifty steps from the fiftieth on."""
+    rest = 0.4 * 0.9**50 * (1 - 0.9**50) / (1 - 0.9)
+    expected = [50 * (0.1 + 0.002 * seed) + rest for seed in range(4)]
+    np.testing.assert_allclose(measure(run).second_half_regret("mixture", "gids"), expected)
 
 
 def test_fifths_cover_the_run():
@@ -127,6 +146,15 @@ def test_paired_interval_is_that_of_a_t_test():
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
     np.testing.assert_allclose((gap.low, gap.high), expected, rtol=1e-4)
     assert gap.is_below
+
+
+def test_ratio_of_means_has_the_interval_of_its_residuals():
+    """Two seeds by hand: 3 and 5 over 2 and 6; residuals are 1 and -1."""
+    found = ratio(np.array([3.0, 5.0]), np.array([2.0, 6.0]))
+    assert found.mean == 1.0
+    assert found.error == pytest.approx(1.0 / 4.0)
+    assert found.high == pytest.approx(1 + 12.7062 / 4)
+    assert math.isnan(ratio(np.array([1.0, 2.0]), np.zeros(2)).mean)
 
 
 @pytest.mark.parametrize("degrees", [1, 3, 9, 10, 11, 15, 30, 200])

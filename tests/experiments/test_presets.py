@@ -2,19 +2,56 @@
 
 import pytest
 
-from cocobandits.environments.registry import build_environment
+from cocobandits.environments.registry import build_environment, environment_names
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.experiments import presets
 from cocobandits.experiments.presets import PAPER, QUICK, Experiment
 from cocobandits.experiments.runner import DENSITIES, cells_of, expected_cost, tasks_of
+from cocobandits.policies.mtts import MttsSettings
 
 
-def test_default_is_the_whole_paper():
+def test_default_is_the_whole_paper_and_coids():
     whole = Experiment.declare(PAPER)
     assert whole.environments == ("mixture", "partial", "lmm", "lmm-misspecified")
-    assert set(whole.policies) == {"npm-ts", "gids", "mtts", "ind-ts", "oracle-ts", "uniform"}
+    assert whole.policies == presets.POLICIES
+    assert set(presets.POLICIES) == {"coids", "oracle-plan", *presets.PAPER_POLICIES}
     assert whole.seeds == tuple(range(10))
-    assert len(cells_of(whole)) == 4 * 6 * 10
+    assert len(cells_of(whole)) == 4 * 8 * 10
+
+
+def test_stress_is_the_name_of_four_environments():
+    whole = Experiment.declare(PAPER, ["lmm", "stress", "stress-ring"])
+    assert whole.environments == ("lmm", *presets.STRESS)
+    named = tuple(name for name in environment_names() if name.startswith("stress-"))
+    assert named == presets.STRESS
+
+
+@pytest.mark.parametrize(
+    ("environment", "policy", "is_paper"),
+    [
+        ("mixture", "ind-ts", True),
+        ("lmm", "gids", True),
+        ("mixture", "coids", False),
+        ("lmm-misspecified", "oracle-plan", False),
+        ("stress-skewed", "ind-ts", False),
+        ("diet", "npm-ts", False),
+    ],
+)
+def test_papers_range_is_for_the_papers_policies_in_its_environments(environment, policy, is_paper):
+    declared = build_environment(environment).reward_range
+    assert presets.PAPER_RANGE == (-2, 2) != declared
+    expected = presets.PAPER_RANGE if is_paper else declared
+    assert presets.range_for(environment, policy) == expected
+
+
+def test_coids_learns_what_the_papers_policies_are_given():
+    experiment = Experiment.declare(PAPER)
+    assert experiment.settings_for("lmm", "gids").basis == "karhunen-loeve"
+    assert experiment.settings_for("lmm", "coids").basis == "hilbert"
+    told = experiment.as_json()
+    assert (told["settings"]["amplitude"], told["learned"]["amplitude"]) == (2, 4)
+    for settings in (QUICK.settings, QUICK.learned):
+        assert (settings.nodes_per_arm, settings.inference.num_particles) == (8, 60)
 
 
 def test_paper_scale_is_the_papers_hyperparameters():
@@ -44,22 +81,23 @@ def test_oracle_always_takes_part():
 
 
 def test_mtts_is_told_the_truth_where_its_model_holds():
-    told = Experiment.declare(PAPER).settings_for("lmm").mtts
+    told = Experiment.declare(PAPER).settings_for("lmm", "mtts").mtts
     assert told.design == (((0, 0.9), (1, 0)), ((0, -1.1), (1, 0)), ((0, 0.2), (1, 0)))
     assert (told.coefficient_mean, told.coefficient_deviation, told.user_deviation) == (
         1,
         0.5,
         0.05,
     )
-    moments = Experiment.declare(PAPER).settings_for("lmm-misspecified").mtts
+    moments = Experiment.declare(PAPER).settings_for("lmm-misspecified", "mtts").mtts
     assert moments.coefficient_mean == 0
     assert moments.coefficient_deviation**2 == pytest.approx(1.25)
+    assert Experiment.declare(PAPER).settings_for("stress-ring", "mtts").mtts == MttsSettings()
 
 
 def test_unknown_names_list_the_known_ones():
     with pytest.raises(UnknownNameError, match=r"environment='moon'. Known: mixture, partial"):
         Experiment.declare(QUICK, ["moon"])
-    with pytest.raises(UnknownNameError, match=r"policy='best'. Known: npm-ts, gids"):
+    with pytest.raises(UnknownNameError, match=r"policy='best'. Known: coids, npm-ts, gids"):
         Experiment.declare(QUICK, None, ["best"])
 
 
@@ -70,14 +108,15 @@ def test_zero_seeds_are_refused():
 
 def test_other_grid():
     assert presets.scale(False, 12).settings.nodes_per_arm == 12
-    assert presets.scale(False).settings == PAPER.settings
+    assert presets.scale(False, 12).learned == PAPER.learned
+    assert presets.scale(False) == PAPER
     with pytest.raises(ConfigurationError, match=r"two grid points; got nodes=1"):
         presets.scale(True, 1)
 
 
 def test_longest_cells_of_a_seed_come_first():
     tasks = tasks_of(Experiment.declare(QUICK))
-    assert {task.policy for task in tasks[:4]} == {"npm-ts", "gids"}
+    assert {task.policy for task in tasks[:6]} == {"coids", "npm-ts", "gids"}
     assert [task.seed for task in tasks[:-1]] == sorted(task.seed for task in tasks[:-1])
     assert tasks[-1] == DENSITIES
     assert expected_cost(tasks[0]) > 10 * expected_cost(tasks[20])

@@ -54,6 +54,12 @@ def test_densities_may_be_absent(folder):
     assert load_run(folder).densities is None
 
 
+def test_hyperparameters_may_be_absent(folder):
+    """Runs made before they were kept have none."""
+    (folder / "hyperparameters.parquet").unlink()
+    assert load_run(folder).hyperparameters.num_rows == 0
+
+
 def test_missing_folder(tmp_path):
     """Say that it is none."""
     assert "is no folder" in refusal(tmp_path / "nowhere")

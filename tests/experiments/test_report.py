@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 import typer
-from synthetic_run import ENVIRONMENTS, POLICIES, Scenario, write_json, write_run
+from synthetic_run import STRESS, Scenario, write_json, write_run
 
 import cocobandits.experiments.report as report_module
 from cocobandits.cli.main import app
 from cocobandits.errors import StorageError
 from cocobandits.experiments.account import _STANDING, command
 from cocobandits.experiments.markdown import table
+from cocobandits.experiments.presets import QUICK, Experiment
 from cocobandits.experiments.reading import load_run
 from cocobandits.experiments.report import write_report
 from cocobandits.experiments.tables import Table
@@ -183,7 +184,16 @@ def test_every_figure_has_its_commands_and_seeds(twin):
 @pytest.mark.parametrize(
     ("scenario", "expected"),
     [
-        (Scenario(), "coco reproduce --quick --seeds 4 --out DIR"),
+        (
+            Scenario(),
+            "coco reproduce --quick --policy npm-ts --policy gids --policy mtts --policy ind-ts "
+            "--policy oracle-ts --policy uniform --seeds 4 --out DIR",
+        ),
+        (
+            Scenario.of_coids().only(("lmm", *STRESS), ("coids", "oracle-ts")),
+            "coco reproduce --quick --env lmm --env stress --policy coids --policy oracle-ts "
+            "--seeds 4 --out DIR",
+        ),
         (
             Scenario(seeds=(0,)).only(("lmm",), ("gids", "oracle-ts")),
             "coco reproduce --quick --env lmm --policy gids --policy oracle-ts --seeds 1 --out DIR",
@@ -198,8 +208,9 @@ def test_command_makes_the_same_run(tmp_path, scenario, expected):
     read = verb.make_context("reproduce", expected.split()[2:]).params
     assert read["quick"]
     assert read["seeds"] == len(scenario.seeds)
-    assert set(read["env"] or ENVIRONMENTS) == set(scenario.environments)
-    assert set(read["policy"] or POLICIES) == set(scenario.policies)
+    declared = Experiment.declare(QUICK, read["env"], read["policy"])
+    assert set(declared.environments) == set(scenario.environments)
+    assert set(declared.policies) == set(scenario.policies)
 
 
 def test_same_run_gives_the_same_bytes(folder, tmp_path):

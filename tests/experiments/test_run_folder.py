@@ -11,7 +11,7 @@ from cocobandits.experiments.cells import Cell, CellResult
 from cocobandits.experiments.folder import RunFolder
 from cocobandits.experiments.presets import QUICK, Experiment
 from cocobandits.experiments.runner import cells_of
-from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, RECORDS
+from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, HYPERPARAMETERS, RECORDS
 
 EXPERIMENT = Experiment.declare(QUICK, ["diet"], ["ind-ts"], 2)
 
@@ -28,6 +28,7 @@ def _result(cell: Cell, regrets: list[float], seconds: float = 1.5) -> CellResul
         pa.Table.from_pylist(records, RECORDS),
         pa.Table.from_pylist(evaluations, EVALUATIONS),
         pa.Table.from_pylist([], HEALTH),
+        pa.Table.from_pylist([], HYPERPARAMETERS),
         seconds,
     )
 

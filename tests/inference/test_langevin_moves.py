@@ -9,7 +9,6 @@ import pytest
 from scipy.integrate import quad
 
 from cocobandits.inference import moves
-from cocobandits.inference.weights import uniform
 
 NUM_PARTICLES = 4000
 
@@ -18,8 +17,9 @@ PRECISION = np.array([[3.0, 1.6], [1.6, 1.2]])
 CENTRE = np.array([1.5, -0.4])
 COVARIANCE = np.linalg.inv(np.eye(2) + PRECISION)
 MEAN = COVARIANCE @ PRECISION @ CENTRE
-# Far from equal: scales applied once where twice is right, or to the wrong axis, would be seen.
-SCALES = jnp.array([0.35, 0.8])
+# Neither diagonal nor symmetric: a root applied once where twice is right, or transposed, would be
+# seen.
+ROOT = jnp.array([[0.35, 0.1], [-0.25, 0.7]])
 
 
 def gaussian_likelihood(particles):
@@ -34,18 +34,16 @@ def skewed_likelihood(particles):
 
 
 @functools.partial(jax.jit, static_argnames=("likelihood_fn", "is_patched"))
-def run(rng_key, start, likelihood_fn, step_size, scales, *, is_patched=False):
+def run(rng_key, start, likelihood_fn, step_size, root, *, is_patched=False):
     """Move 20 times; `is_patched` keeps a monkeypatched formula from meeting a cached one."""
     del is_patched
     point = moves.evaluate(start, likelihood_fn)
-    proposal = moves.Proposal(jnp.asarray(step_size), scales)
+    proposal = moves.Proposal(jnp.asarray(step_size), root)
     return moves.langevin(rng_key, point, likelihood_fn, proposal, 20)
 
 
 def move_gaussian(seed, start, **options):
-    return run(
-        jax.random.key(seed), jnp.asarray(start), gaussian_likelihood, 1.5, SCALES, **options
-    )
+    return run(jax.random.key(seed), jnp.asarray(start), gaussian_likelihood, 1.5, ROOT, **options)
 
 
 def gaussian_start(seed):
@@ -109,8 +107,8 @@ def test_moves_leave_a_correlated_gaussian_invariant():
 def test_moves_leave_a_skewed_target_invariant():
     """Compare three moments with quadrature of prior times exp(2x - e^x)."""
     start = jnp.asarray(skewed_start(3))
-    scales = jnp.array([0.8])
-    point, acceptance_rate = run(jax.random.key(4), start, skewed_likelihood, 2.0, scales)
+    root = jnp.array([[0.8]])
+    point, acceptance_rate = run(jax.random.key(4), start, skewed_likelihood, 2.0, root)
     assert np.abs(skewed_scores(point.particles)).max() < 4
     assert 0.4 < float(acceptance_rate) < 0.95
     assert float(moves.start_correlation(start, point.particles)) < 0.3
@@ -128,7 +126,7 @@ def test_moves_find_the_target_from_elsewhere():
 def test_wrong_acceptance_is_noticed(monkeypatch):
     """Leave the proposal out of the ratio: the very check above must fail."""
     monkeypatch.setattr(
-        moves, "_log_transition", lambda source, *_: jnp.zeros(len(source.particles))
+        moves, "_log_ratio", lambda source, target, *_: target.log_density - source.log_density
     )
     point, _ = move_gaussian(2, gaussian_start(1), is_patched=True)
     assert np.abs(gaussian_scores(point.particles)).max() > 6
@@ -137,7 +135,7 @@ def test_wrong_acceptance_is_noticed(monkeypatch):
 def test_small_steps_follow_the_preconditioned_gradient():
     """Langevin refuses O(η^1.5) of its proposals; any other drift would refuse O(η^0.5)."""
     key, start = jax.random.key(3), jnp.asarray(gaussian_start(1))
-    _, acceptance_rate = run(key, start, gaussian_likelihood, 0.02, SCALES)
+    _, acceptance_rate = run(key, start, gaussian_likelihood, 0.02, ROOT)
     assert float(acceptance_rate) > 0.999
 
 
@@ -159,28 +157,40 @@ def test_proposals_of_undefined_density_are_refused():
         return value, jnp.where(particles > 0, -1.0, jnp.nan)
 
     start = jnp.linspace(0.05, 2.0, 40)[:, None]
-    point, acceptance_rate = run(jax.random.key(7), start, half_line, 1.0, jnp.ones(1))
+    point, acceptance_rate = run(jax.random.key(7), start, half_line, 1.0, jnp.ones((1, 1)))
     assert np.all(np.asarray(point.particles) > 0)
     assert 0 < float(acceptance_rate) < 1
     assert np.all(np.isfinite(point.log_density))
 
 
-def test_spread_is_the_weighted_deviation_of_each_parameter():
-    """Take the root of the diagonal of np.cov with the same weights."""
+def test_scales_are_the_deviations_of_each_parameter():
+    """Take np.std column by column, and put them on a diagonal."""
     generator = np.random.default_rng(8)
     particles = generator.normal(size=(30, 3)) * [0.1, 1.0, 20.0] + [5.0, 0.0, -3.0]
-    log_weights = generator.normal(size=30)
-    covariance = np.cov(particles.T, aweights=np.exp(log_weights), bias=True)
-    spread = moves.spread(jnp.asarray(particles), jnp.asarray(log_weights))
-    np.testing.assert_allclose(spread, np.sqrt(np.diag(covariance)), rtol=1e-10)
+    root = moves.scales_root(jnp.asarray(particles))
+    np.testing.assert_allclose(root, np.diag(particles.std(axis=0)), rtol=1e-10, atol=1e-300)
 
 
-def test_spread_of_identical_particles_is_small_but_positive():
+def test_scale_of_identical_particles_is_small_but_positive():
     """A parameter in which all agree must still be able to move; the other keeps its deviation."""
-    particles = jnp.array([[1.0, 0.0], [1.0, 4.0]])
-    spread = np.asarray(moves.spread(particles, uniform(2)))
-    assert 0 < spread[0] < 1e-2
-    assert spread[1] == pytest.approx(2.0, rel=1e-12)
+    root = np.asarray(moves.scales_root(jnp.array([[1.0, 0.0], [1.0, 4.0]])))
+    assert 0 < root[0, 0] < 1e-2
+    assert root[1, 1] == pytest.approx(2.0, rel=1e-12)
+
+
+def test_information_root_is_a_root_of_the_inverse_precision():
+    """Invert prior precision plus information with numpy; for a Gaussian it is the covariance."""
+    root = np.asarray(moves.information_root(jnp.asarray(PRECISION)))
+    np.testing.assert_allclose(root @ root.T, COVARIANCE, rtol=1e-12)
+    singular = np.outer([1.0, -2.0, 0.5], [1.0, -2.0, 0.5])
+    root = np.asarray(moves.information_root(jnp.asarray(singular)))
+    np.testing.assert_allclose(root @ root.T, np.linalg.inv(np.eye(3) + singular), atol=1e-12)
+
+
+def test_root_of_no_information_is_that_of_the_prior():
+    """Rounding may leave eigenvalues slightly below zero: they count as zero."""
+    root = np.asarray(moves.information_root(jnp.array([[-1e-12, 0.0], [0.0, 0.0]])))
+    np.testing.assert_allclose(root @ root.T, np.eye(2), atol=1e-15)
 
 
 def test_step_size_moves_towards_the_target_acceptance():

@@ -48,6 +48,17 @@ class LinearGaussianPath:
         gradient = (residuals * shares[None, :]) @ data.rows / data.noise**2
         return self._log_densities(particles, data) @ shares, gradient
 
+    def information(self, particles, data, temperature):
+        """Sum the outer products of the expected gradients: the rows, over the noise."""
+        del particles
+        shares = (1 - temperature) * data.old + temperature * data.new
+        return (data.rows * shares[:, None]).T @ data.rows / data.noise**2
+
+    def interweave(self, rng_key, particles):
+        """Leave all as it is: one parameter, one population."""
+        del rng_key
+        return particles
+
     def _log_densities(self, particles, data):
         scaled = (data.values[None, :] - particles @ data.rows.T) / data.noise
         return -0.5 * scaled**2 - jnp.log(data.noise * math.sqrt(2 * math.pi))
@@ -72,6 +83,16 @@ class HalfSpacePath:
         """Forbid the other side as soon as the temperature is positive."""
         tempered = jnp.where(temperature > 0, self.increment(particles, data), 0.0)
         return tempered, jnp.zeros_like(particles)
+
+    def information(self, particles, data, temperature):
+        """Say nothing about any direction."""
+        del data, temperature
+        return jnp.zeros((particles.shape[1], particles.shape[1]))
+
+    def interweave(self, rng_key, particles):
+        """Leave all as it is."""
+        del rng_key
+        return particles
 
 
 PATH = LinearGaussianPath()
@@ -132,10 +153,12 @@ def test_particles_start_from_the_prior():
     assert float(state.log_evidence) == 0.0
 
 
+@pytest.mark.parametrize("moves", ["information", "scales"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_sequence_reaches_the_closed_form(seed):
+def test_sequence_reaches_the_closed_form(seed, moves):
     """One observation at a time: posterior and evidence of linear regression."""
-    state, infos = run(seed, range(6))
+    config = SmcConfig(num_particles=NUM_PARTICLES, moves=moves)
+    state, infos = run(seed, range(6), config)
     assert_posterior(state, 5)
     assert float(state.log_evidence) == pytest.approx(closed_form(5)[2], abs=0.1)
     increments = [info.log_evidence_increment for info in infos]

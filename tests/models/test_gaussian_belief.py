@@ -1,5 +1,7 @@
 """Mixtures of Gaussians against the dense joint Gaussian of all rewards, quadrature and draws."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
+from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_belief import GaussianBelief, condition
 
 NOISE = 0.25
@@ -191,3 +194,55 @@ def test_values_are_in_order_and_reach_both_tails():
     reached = np.asarray(posterior.cumulative(values))
     assert reached[:, 0].max() < 1e-8
     assert reached[:, -1].min() > 1 - 1e-8
+
+
+look_ahead = jax.jit(lambda given: given.expected_best_mean_after_one())
+
+
+@jax.jit
+@partial(jax.vmap, in_axes=(None, None, 0))
+def best_mean_after(given, arm, reward):
+    return jnp.max(given.condition(Statistics.empty(3)._shift(arm, 1.0, reward)).mean())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_best_mean_after_one_reward_matches_dense_quadrature(case):
+    """Condition on each of 40,001 rewards of an arm, and weigh them by their density."""
+    posterior, _ = learn(belief(), statistics_of(CASES[case]))
+    rewards = jnp.linspace(-8.0, 8.0, 40_001)
+    density = np.asarray(jax.jit(GaussianBelief.predictive)(posterior, rewards))
+    expected = [
+        np.trapezoid(density[arm] * best_mean_after(posterior, arm, rewards), rewards)
+        for arm in range(3)
+    ]
+    np.testing.assert_allclose(look_ahead(posterior), expected, atol=2e-3)
+
+
+def test_best_mean_after_one_reward_matches_draws():
+    """Draw users and rewards from the prior with numpy; |error| / standard error < 4."""
+    generator = np.random.default_rng(23)
+    counts = generator.multinomial(400_000, WEIGHTS)
+    kinds = zip(MEANS, COVARIANCES, counts, strict=True)
+    users = np.concatenate([generator.multivariate_normal(*kind) for kind in kinds])
+    rewards = users + NOISE * generator.normal(size=users.shape)
+    best = [best_mean_after(belief(), arm, jnp.asarray(rewards[:, arm])) for arm in range(3)]
+    assert_near(np.stack(best, axis=1), look_ahead(belief()))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_looking_ahead_is_worth_something_and_less_than_the_truth(case):
+    """Jensen, twice: max E ≤ E max E[· | reward] ≤ E max, up to the error of the quadrature."""
+    posterior, _ = learn(belief(), statistics_of(CASES[case]))
+    ahead = np.asarray(look_ahead(posterior))
+    assert ahead.min() > float(posterior.mean().max()) - 1e-4
+    assert ahead.max() < float(ask(posterior)["expected_best"]) + 1e-4
+
+
+def test_looking_ahead_is_worth_nothing_where_all_is_known():
+    """A component of variance zero beside one of weight zero."""
+    parts = (
+        jnp.array([0.0, -jnp.inf]),
+        jnp.asarray(MEANS[[2, 0]]),
+        jnp.asarray(COVARIANCES[[2, 0]]),
+    )
+    np.testing.assert_allclose(look_ahead(GaussianBelief(*parts, NOISE)), 0.2, atol=1e-12)

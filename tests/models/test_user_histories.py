@@ -1,4 +1,5 @@
 import functools
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +35,7 @@ evidence = jax.jit(MODEL.log_evidence)
 evidence_gradient = jax.jit(jax.grad(MODEL.log_evidence))
 increment = jax.jit(PATH.increment)
 tempered = jax.jit(PATH.log_likelihood_and_gradient)
+information = jax.jit(PATH.information)
 
 
 def table_of(users):
@@ -144,6 +146,38 @@ def test_ends_of_the_path_differ_by_the_increment():
     first, _ = tempered(particles, change(), jnp.asarray(0.0))
     last, _ = tempered(particles, change(), jnp.asarray(1.0))
     np.testing.assert_allclose(last - first, increment(particles, change()), atol=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("num_particles", [7, 40])
+def test_information_is_the_sum_of_outer_products_of_gradients(temperature, num_particles):
+    """Add jax.grad outer products user by user, and average over particles."""
+    particles = draw_particles(num_particles)
+
+    def outer(particle, context, statistics):
+        gradient = np.asarray(evidence_gradient(particle, context, statistics))
+        return np.outer(gradient, gradient)
+
+    found = information(particles, change(), jnp.asarray(temperature))
+    expected = np.mean([add_over_users(outer, p, temperature) for p in particles], axis=0)
+    np.testing.assert_allclose(found, expected, atol=1e-11)
+    assert np.linalg.eigvalsh(np.asarray(found)).min() > -1e-12
+
+
+def test_interweaving_moves_each_particle_by_a_key_of_its_own():
+    """A model of several descriptions of one population: copies part, and no likelihood moves."""
+    config = replace(MODEL.config, basis="hilbert")
+    path = HistoryPath(LogDensityModel(config))
+    copies = jnp.tile(draw_particles(1)[:, :1], (5, path.model.num_parameters))
+    moved = jax.jit(path.interweave)(jax.random.key(0), copies)
+    assert len({tuple(row) for row in np.asarray(moved).tolist()}) == 5
+    before, after = (
+        jax.jit(path.log_likelihood_and_gradient)(particles, change(), jnp.asarray(0.3))[0]
+        for particles in (copies, moved)
+    )
+    np.testing.assert_allclose(after, before, atol=1e-9)
+    unmoved = PATH.interweave(jax.random.key(0), draw_particles(5))
+    np.testing.assert_array_equal(unmoved, draw_particles(5))
 
 
 def test_users_without_rewards_contribute_nothing():

@@ -67,7 +67,7 @@ def test_gids_gains_match_the_literal_sums():
     statistics = Statistics.empty(2).add(0, 0.6).add(1, -0.3)
     read = jax.vmap(lambda p: acquisition.read(model.posterior(p, jnp.zeros(0), statistics)))
     readings = jax.jit(read)(particles)
-    rewards = np.linspace(acquisition.lowest, acquisition.highest, acquisition.num_rewards)
+    rewards = np.asarray(acquisition.rewards.values())
     predictive = np.asarray(readings.predictive)
 
     def entropy(w: np.ndarray) -> float:
@@ -100,6 +100,6 @@ def test_reward_grid_integrates_predictive_densities():
         return acquisition.read(belief).predictive
 
     densities = predictive(jax.random.normal(jax.random.key(0), (80,)))
-    step = (acquisition.highest - acquisition.lowest) / (acquisition.num_rewards - 1)
-    totals = densities.sum(axis=1) * step
+    rewards = acquisition.rewards.values()
+    totals = densities.sum(axis=1) * (rewards[1] - rewards[0])
     np.testing.assert_allclose(totals, 1.0, atol=1e-6)

@@ -76,9 +76,27 @@ def test_telling_keeps_the_other_settings():
     environment = build_environment("diet")
     world = draw_world(environment, 0)
     told = telling(CocoSettings(nodes_per_arm=7), environment, world)
-    assert replace(told, prior=None) == CocoSettings(nodes_per_arm=7)
+    assert told.steps_per_user == environment.recruitment.steps_per_user
+    assert replace(told, prior=None, steps_per_user=None) == CocoSettings(nodes_per_arm=7)
     # (r - 1.5) · 1 for a range of width four; the low metabolism likes plan 2 best.
     np.testing.assert_allclose(np.array(told.prior.means)[0, :, 0], [-0.5, 1.0, -1.5])
+
+
+def test_population_is_told_in_the_units_of_the_range_in_use():
+    """The same decisions in reward units, on the declared range and on one twice as wide."""
+    environment = build_environment("diet")
+    world = draw_world(environment, 0)
+    decisions = []
+    for reward_range in (None, (-3.0, 5.0)):
+        settings = telling(CocoSettings(), environment, world, reward_range)
+        study = open_study(environment, "oracle-ts", 0, settings, reward_range)
+        study.enrol("ann", {"age": "old"})
+        study.reward(study.decide("ann").id, 1.2)
+        decisions.append(study.decide("ann"))
+    assert study.design.reward_range == (-3.0, 5.0)
+    np.testing.assert_allclose(
+        *(list(decision.probabilities.values()) for decision in decisions), atol=1e-6
+    )
 
 
 def test_told_policy_serves_two_runs_of_the_mixed_model_differently():

@@ -3,13 +3,14 @@
 from functools import partial
 from typing import NamedTuple
 
+import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import Statistics
-from cocobandits.models.histories import UserTable
+from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Problem
@@ -105,3 +106,35 @@ def run_smc(policy: CocoPolicy, history: History, seed: int) -> CocoState:
         update_key = jax.random.fold_in(key, number + 1)
         state, _ = policy.update(update_key, state, reward.user, statistics)
     return state
+
+
+def nuts_draws(model: LogDensityModel, history: History, num_warmup: int, num_draws: int):
+    """Sample the posterior of a whole history with one long chain of NUTS (BlackJAX)."""
+    table = history.table(model.num_arms)
+    change = Change(table, jnp.asarray(0), table.of(0)[1])
+    path = HistoryPath(model)
+
+    @jax.custom_vjp
+    def log_likelihood(parameters: jax.Array) -> jax.Array:
+        return path.log_likelihood_and_gradient(parameters[None], change, jnp.ones(()))[0][0]
+
+    def forward(parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
+        value, gradient = path.log_likelihood_and_gradient(parameters[None], change, jnp.ones(()))
+        return value[0], gradient[0]
+
+    log_likelihood.defvjp(forward, lambda gradient, cotangent: (cotangent * gradient,))
+
+    def log_posterior(parameters: jax.Array) -> jax.Array:
+        return log_likelihood(parameters) - 0.5 * parameters @ parameters
+
+    warm_key, run_key = jax.random.split(jax.random.key(0))
+    adaptation = blackjax.window_adaptation(blackjax.nuts, log_posterior)
+    start = jnp.zeros(model.num_parameters)
+    (state, tuned), _ = adaptation.run(warm_key, start, num_steps=num_warmup)
+    kernel = blackjax.nuts(log_posterior, **tuned)
+
+    def draw(current, key):
+        following, _ = kernel.step(key, current)
+        return following, following.position
+
+    return jax.lax.scan(draw, state, jax.random.split(run_key, num_draws))[1]

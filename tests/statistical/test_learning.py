@@ -5,17 +5,19 @@ the same users and the same noise. The quick version has eight nodes per arm, th
 paper's preset.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from cocobandits import CocoSettings
 from cocobandits.environments.registry import build_environment
+from cocobandits.policies.registry import PRESETS
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
 
-COARSE = CocoSettings(nodes_per_arm=8)
-PRESET = CocoSettings()
+PRESET = PRESETS["paper"]
+COARSE = replace(PRESET, nodes_per_arm=8)
 
 
 @cache

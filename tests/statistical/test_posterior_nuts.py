@@ -5,15 +5,13 @@ five rewards. The distances stated are root-mean-square over coefficients, in po
 and total variation of P(arm is best) for newcomers.
 """
 
-import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from populations import draw_history, policy_for, run_smc
+from populations import draw_history, nuts_draws, policy_for, run_smc
 
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Change, HistoryPath
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 
 MODEL = LogDensityModel(LogDensityConfig(3, arm_axis=Axis(-2.0, 2.0, 8)))
@@ -22,37 +20,6 @@ HISTORY = draw_history(
 )
 RUNS = 4
 NUM_PARTICLES = 200
-
-
-def nuts_draws(num_draws: int) -> jax.Array:
-    """Sample the posterior of the whole history with one long chain."""
-    table = HISTORY.table(3)
-    change = Change(table, jnp.asarray(0), table.of(0)[1])
-    path = HistoryPath(MODEL)
-
-    @jax.custom_vjp
-    def log_likelihood(parameters: jax.Array) -> jax.Array:
-        return path.log_likelihood_and_gradient(parameters[None], change, jnp.ones(()))[0][0]
-
-    def forward(parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
-        value, gradient = path.log_likelihood_and_gradient(parameters[None], change, jnp.ones(()))
-        return value[0], gradient[0]
-
-    log_likelihood.defvjp(forward, lambda gradient, cotangent: (cotangent * gradient,))
-
-    def log_posterior(parameters: jax.Array) -> jax.Array:
-        return log_likelihood(parameters) - 0.5 * parameters @ parameters
-
-    warm_key, run_key = jax.random.split(jax.random.key(0))
-    adaptation = blackjax.window_adaptation(blackjax.nuts, log_posterior)
-    (state, tuned), _ = adaptation.run(warm_key, jnp.zeros(80), num_steps=400)
-    kernel = blackjax.nuts(log_posterior, **tuned)
-
-    def draw(current, key):
-        following, _ = kernel.step(key, current)
-        return following, following.position
-
-    return jax.lax.scan(draw, state, jax.random.split(run_key, num_draws))[1]
 
 
 def best_probabilities(particles: jax.Array, weights: jax.Array) -> np.ndarray:
@@ -69,7 +36,7 @@ def best_probabilities(particles: jax.Array, weights: jax.Array) -> np.ndarray:
 
 
 def test_particles_agree_with_nuts():
-    draws = nuts_draws(2000)
+    draws = nuts_draws(MODEL, HISTORY, num_warmup=400, num_draws=2000)
     mean, deviation = np.asarray(draws.mean(axis=0)), np.asarray(draws.std(axis=0))
     policy = policy_for(MODEL, SmcConfig(num_particles=NUM_PARTICLES))
     states = [run_smc(policy, HISTORY, seed) for seed in range(RUNS)]

@@ -77,7 +77,7 @@ def test_limits_are_saved(tmp_path):
     assert Study.load(tmp_path / "one.study").design == study.design
 
 
-@pytest.mark.parametrize("policy", ["npm-ts", "gids", "ind-ts", "mtts", "oracle-ts"])
+@pytest.mark.parametrize("policy", ["coids", "npm-ts", "gids", "ind-ts", "mtts", "oracle-ts"])
 def test_rewards_forty_deviations_outside_leave_everything_finite(policy):
     """Users above, below, on both sides, and within the range, in turn."""
     study = make_study(policy, reward_limits=LIMITS)

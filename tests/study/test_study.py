@@ -75,7 +75,7 @@ def test_same_enrolment_twice_is_harmless():
     assert study.users == ("anna",)
 
 
-@pytest.mark.parametrize("policy", ["npm-ts", "gids", "ind-ts", "uniform"])
+@pytest.mark.parametrize("policy", ["coids", "npm-ts", "gids", "ind-ts", "uniform"])
 def test_seed_fixes_every_decision(policy):
     def decisions(seed: int) -> list:
         study = make_study(policy, seed)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import zipfile
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -20,6 +21,7 @@ from cocobandits.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from cocobandits.policies.registry import PRESETS
 
 SMALL = CocoSettings(
     nodes_per_arm=4, nodes_per_feature=3, num_modes=6, inference=SmcConfig(num_particles=10)
@@ -74,7 +76,7 @@ DESIGN_ERRORS = [
     (
         {"policy": "best"},
         UnknownNameError,
-        r"policy='best'.*npm-ts, gids, mtts, ind-ts, oracle-ts, uniform",
+        r"policy='best'.*coids, npm-ts, gids, mtts, ind-ts, oracle-ts, oracle-plan, uniform",
     ),
     ({"seed": -1}, ConfigurationError, r"whole number from zero to 2\^63 - 1; got seed=-1"),
     ({"seed": 1.5}, ConfigurationError, r"got seed=1.5"),
@@ -82,17 +84,26 @@ DESIGN_ERRORS = [
     ({"arms": "ab"}, ConfigurationError, r"list of arm names; got arms='ab'"),
     ({"arms": 5}, ConfigurationError, r"list of arm names; got arms=5"),
     ({"context": None}, ConfigurationError, r"mapping from feature.*got context=None"),
-    ({"settings": {}}, ConfigurationError, r"Expected CocoSettings; got settings=\{\}"),
+    ({"settings": {}}, ConfigurationError, r"or the name of a preset; got settings=\{\}"),
     ({"context": {"sex": ["f", ""]}}, ConfigurationError, r"category names; got sex"),
     ({"reward_noise": 1e-5}, ConfigurationError, r"0.0001 to 10000 times the width"),
     ({"reward_noise": 1e200}, ConfigurationError, r"got reward_noise=1e\+200 for a width of 1"),
     ({"reward_range": (0, 10**400)}, ConfigurationError, r"two finite numbers"),
     (
-        {"arms": list("abcdef"), "settings": CocoSettings()},
+        {"arms": list("abcdef"), "settings": "paper"},
         GridTooLargeError,
         r"20\^6 = 64,000,000 cells x 200 particles = 307,200,000,000 bytes. Lower the nodes",
     ),
-    ({"settings": CocoSettings(num_modes=10_000, nodes_per_arm=3)}, ConfigurationError, r"at most"),
+    (
+        {"settings": replace(PRESETS["paper"], num_modes=10_000, nodes_per_arm=3)},
+        ConfigurationError,
+        r"at most .* modes on this grid; got num_modes=10000",
+    ),
+    (
+        {"settings": "clever"},
+        UnknownNameError,
+        r"settings='clever'. Known: learned, paper. Choose one of these",
+    ),
 ]
 
 
@@ -167,7 +178,7 @@ def test_rewards_of_a_withdrawn_user_are_refused():
 def test_policy_without_beliefs_says_so():
     study = Study(**(DESIGN | {"policy": "uniform"}))
     study.enrol("anna", GOOD)
-    with pytest.raises(UnsupportedError, match=r"holds beliefs; got policy='uniform'.*npm-ts"):
+    with pytest.raises(UnsupportedError, match=r"holds beliefs; got policy='uniform'.*coids"):
         study.explain("anna")
 
 
@@ -225,7 +236,7 @@ def test_load_refuses_a_later_version_and_a_broken_design(study, tmp_path):
     with zipfile.ZipFile(path) as archive:
         text = json.loads(archive.read("study.json"))
     _rewrite(path, "study.json", json.dumps(text | {"version": 99}).encode())
-    with pytest.raises(StorageError, match=r"version 2 of the format; got version=99"):
+    with pytest.raises(StorageError, match=r"version 3 of the format; got version=99"):
         Study.load(path)
     broken = text | {"design": text["design"] | {"arms": ["a"]}}
     _rewrite(path, "study.json", json.dumps(broken).encode())

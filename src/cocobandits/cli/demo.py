@@ -1,5 +1,6 @@
 """`coco demo`: the diet example through `Study`, what was learned, and why plan 1 comes first."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -13,13 +14,13 @@ from rich.table import Table
 from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
 from cocobandits.errors import InputError, StorageError
 from cocobandits.experiments.diet_story import AgeStory, conclude, first_shares, tell
-from cocobandits.policies.registry import CocoSettings
+from cocobandits.policies.registry import PRESETS
 from cocobandits.simulation.loop import InteractionRecord, open_study, simulate, telling
 from cocobandits.simulation.world import World, draw_world
 from cocobandits.study import Study
 
 # Twelve nodes instead of the paper's twenty: the same story in a quarter of the time.
-_SETTINGS = CocoSettings(nodes_per_arm=12)
+_SETTINGS = replace(PRESETS["paper"], nodes_per_arm=12)
 _HARD_TO_GUESS = "middle-aged"
 _KINDS = (".pdf", ".png", ".svg")
 

@@ -16,7 +16,8 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool, typer.Option("--quick", help="Few seeds, coarser model: minutes, not hours.")
     ] = False,
     env: Annotated[
-        list[str] | None, typer.Option("--env", help="An environment; repeat for more.")
+        list[str] | None,
+        typer.Option("--env", help="An environment, or stress for four of them; repeat for more."),
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", help="A policy; repeat for more.")
@@ -25,7 +26,8 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
         int | None, typer.Option(help="Seeds 0 to N-1 [default: 10, with --quick 2].")
     ] = None,
     nodes: Annotated[
-        int | None, typer.Option(help="Grid points per arm [default: 20, with --quick 8].")
+        int | None,
+        typer.Option(help="Grid points per arm of the paper's policies [default: 20, quick 8]."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Parallel processes [default: one per core].")

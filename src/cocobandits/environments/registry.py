@@ -1,6 +1,6 @@
 """Environments by name."""
 
-from cocobandits.environments import lmm
+from cocobandits.environments import lmm, stress
 from cocobandits.environments.base import Environment
 from cocobandits.environments.diet import DietEnvironment
 from cocobandits.environments.mixture import MixtureEnvironment
@@ -15,6 +15,10 @@ _ENVIRONMENTS: dict[str, Environment] = {
         lmm.matched(),
         lmm.misspecified(),
         DietEnvironment(),
+        stress.skewed(),
+        stress.groups(),
+        stress.ring(),
+        stress.heteroscedastic(),
     )
 }
 

@@ -5,17 +5,19 @@ that gives their reason.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cocobandits.environments.registry import build_environment
 from cocobandits.experiments import presets
+from cocobandits.experiments.beside import SETTINGS_OF
 from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, OPEN, Claim
 from cocobandits.experiments.criteria import MIN_SEEDS
 from cocobandits.experiments.drawing import label_of
 from cocobandits.experiments.estimates import percent
-from cocobandits.experiments.measures import ENVIRONMENT_LABELS, ORACLE, POLICY_LABELS, Measures
+from cocobandits.experiments.measures import ORACLE, POLICY_LABELS, Measures
 from cocobandits.experiments.reading import Run
 from cocobandits.simulation.world import draw_world
 
@@ -86,11 +88,11 @@ _STANDING = (
 )
 
 
-def headline(claims: list[Claim]) -> str:
+def headline(claims: list[Claim], what: str = "Claims") -> str:
     """Count the verdicts."""
     counts = Counter(claim.verdict for claim in claims)
     others = {MIXED: "Mixed", FAILS: "Not holding", OPEN: "Not decided"}
-    told = [f"Claims that hold: {counts[HOLDS]} of {len(claims)}."]
+    told = [f"{what} that hold: {counts[HOLDS]} of {len(claims)}."]
     return " ".join(
         told
         + [f"{name}: {counts[verdict]}." for verdict, name in others.items() if counts[verdict]]
@@ -104,7 +106,9 @@ def run_facts(run: Run, measures: Measures) -> dict[str, str]:
         "Scale": str(run.config.get("scale", "not stated")),
         "Seeds": f"{show_seeds(measures)} ({len(measures.seeds)})",
         "Environments": "; ".join(_describe(measures, each) for each in measures.environments),
-        "Policies": ", ".join(label_of(policy) for policy in measures.policies),
+        "Policies": "; ".join(
+            [", ".join(label_of(policy) for policy in measures.policies), *_partly_run(measures)]
+        ),
         "Evaluation": f"{evaluation.get('users', '?')} users, {evaluation.get('pulls', '?')} pulls "
         "each, by Thompson sampling from the prior learned so far",
     }
@@ -118,22 +122,22 @@ def show_seeds(measures: Measures) -> str:
     return ", ".join(str(seed) for seed in seeds)
 
 
-def command(run: Run) -> str:
-    """Write the command that makes the same run, in a folder DIR."""
+def command(run: Run, folder: str = "DIR") -> str:
+    """Write the command that makes the same run, in a folder."""
     config = run.config
     words = ["coco reproduce"]
     if config.get("scale") == "quick":
         words.append("--quick")
     for option, name, known in (
-        ("--env", "environments", ENVIRONMENT_LABELS),
-        ("--policy", "policies", POLICY_LABELS),
+        ("--env", "environments", presets.ENVIRONMENTS),
+        ("--policy", "policies", presets.POLICIES),
     ):
         if set(config[name]) != set(known):
-            words += [f"{option} {each}" for each in config[name]]
+            words += [f"{option} {each}" for each in _grouped(config[name])]
     nodes = config.get("settings", {}).get("nodes_per_arm")
     if nodes != presets.scale(config.get("scale") == "quick").settings.nodes_per_arm:
         words.append(f"--nodes {nodes}")
-    return " ".join([*words, f"--seeds {len(config['seeds'])}", "--out DIR"])
+    return " ".join([*words, f"--seeds {len(config['seeds'])}", f"--out {folder}"])
 
 
 def gaps(run: Run, measures: Measures) -> list[str]:
@@ -144,10 +148,10 @@ def gaps(run: Run, measures: Measures) -> list[str]:
     elif len(measures.seeds) < _FEW_SEEDS:
         told = f"Only {len(measures.seeds)} seeds: intervals are wide, and most claims stay open."
         notes.append(told)
-    absent = [name for name in ENVIRONMENT_LABELS if name not in measures.environments]
+    absent = [name for name in presets.ENVIRONMENTS if name not in measures.environments]
     if absent:
         notes.append(f"Environments not in this run: {', '.join(absent)}.")
-    idle = [label for policy, label in POLICY_LABELS.items() if policy not in measures.policies]
+    idle = [POLICY_LABELS[each] for each in presets.PAPER_POLICIES if each not in measures.policies]
     if idle:
         notes.append(f"Policies not in this run: {', '.join(idle)}.")
     if ORACLE not in measures.policies:
@@ -159,12 +163,14 @@ def gaps(run: Run, measures: Measures) -> list[str]:
 
 def departures(run: Run, measures: Measures) -> list[Departure]:
     """List what differs from the paper: in this run's settings, and in every run."""
-    found = [
-        Departure(f"{name} is {_show(value)}; the paper has {expected}.")
-        for name, expected in _PAPER_SETTINGS.items()
-        for value in [_look_up(run.config.get("settings", {}), name)]
-        if value != expected
-    ]
+    found = []
+    if set(SETTINGS_OF["settings"]) & set(measures.policies):
+        found = [
+            Departure(f"{name} is {_show(value)}; the paper has {expected}.")
+            for name, expected in _PAPER_SETTINGS.items()
+            for value in [_look_up(run.config.get("settings", {}), name)]
+            if value != expected
+        ]
     if len(measures.seeds) != _PAPER_NUM_SEEDS:
         told = f"Number of seeds: {len(measures.seeds)}; the paper has {_PAPER_NUM_SEEDS}."
         found.append(Departure(told))
@@ -173,31 +179,44 @@ def departures(run: Run, measures: Measures) -> list[Departure]:
         found.append(
             Departure(f"MTTS also runs in {' and '.join(extra)}; the paper leaves it out.")
         )
-    return [*found, _range_cost(measures), *_STANDING]
+    return [*found, *_range_costs(measures), *_STANDING]
 
 
-def _range_cost(measures: Measures) -> Departure:
-    """Say how many users of the run have an arm mean that the declared range cuts off."""
-    told = []
+def _range_costs(measures: Measures) -> list[Departure]:
+    """Say how many users of the run have an arm mean that the range in use cuts off."""
+    shares: dict[bool, list[str]] = {True: [], False: []}
     for name in measures.environments:
-        environment = build_environment(name)
-        low, high = environment.reward_range
-        means = np.concatenate(
-            [draw_world(environment, seed).cohort.arm_means for seed in measures.seeds]
+        ranges = dict.fromkeys(
+            (presets.has_paper_range(name, policy), presets.range_for(name, policy))
+            for policy in measures.policies
+            if measures.has(name, policy)
         )
-        share = float(np.mean(np.any((means < low) | (means > high), axis=1)))
-        told.append(f"{name} {percent(share)}")
-    return Departure(
-        "The model keeps the paper's range of arm means. Users with an arm mean outside it: "
-        f"{', '.join(told)}.",
-        f"{_DECISIONS}/0003-reward-range-is-a-parameter.md",
+        for is_paper, (low, high) in ranges:
+            share = percent(_share_outside(name, low, high, measures.seeds), 0 if is_paper else 1)
+            told = f"{name} {share}" if is_paper else f"{name} [{low:g}, {high:g}] {share}"
+            shares[is_paper].append(told.replace("[-", "[−"))
+    texts = (
+        "The paper's policies keep the paper's range of arm means in its environments. Users with "
+        "an arm mean outside it: ",
+        "All others work with the range of each environment. Users outside it: ",
     )
+    return [
+        Departure(f"{text}{', '.join(told)}.", f"{_DECISIONS}/0003-reward-range-is-a-parameter.md")
+        for text, told in zip(texts, (shares[True], shares[False]), strict=True)
+        if told
+    ]
 
 
-def misses(claims: list[Claim]) -> list[str]:
+def _share_outside(name: str, low: float, high: float, seeds: tuple[int, ...]) -> float:
+    environment = build_environment(name)
+    means = np.concatenate([draw_world(environment, seed).cohort.arm_means for seed in seeds])
+    return float(np.mean(np.any((means < low) | (means > high), axis=1)))
+
+
+def misses(claims: list[Claim], what: str = "Claim") -> list[str]:
     """Say, for every claim that was not found whole, which parts failed."""
     return [
-        f"Claim {claim.number} ({claim.environment}) {_VERBS[claim.verdict]}: "
+        f"{what} {claim.number} ({claim.environment}) {_VERBS[claim.verdict]}: "
         + "; ".join(part.told for part in claim.parts if part.holds is False)
         + "."
         for claim in claims
@@ -208,8 +227,32 @@ def misses(claims: list[Claim]) -> list[str]:
 _VERBS = {FAILS: "does not hold", MIXED: "holds in part only"}
 
 
+def _partly_run(measures: Measures) -> list[str]:
+    """Name policies that did not run everywhere, together where they lack the same."""
+    lacking: dict[tuple[str, ...], list[str]] = {}
+    for policy in measures.policies:
+        absent = tuple(each for each in measures.environments if not measures.has(each, policy))
+        lacking.setdefault(absent, []).append(label_of(policy))
+    return [
+        f"not in {', '.join(_grouped(absent))}: {', '.join(labels)}"
+        for absent, labels in lacking.items()
+        if absent
+    ]
+
+
+def _grouped(names: Sequence[str]) -> list[str]:
+    """Write a group of environments by its name, where it is there as a whole."""
+    for group, members in presets.GROUPS.items():
+        if set(members) <= set(names):
+            rest = [group if name == members[0] else name for name in names]
+            return [name for name in rest if name not in members]
+    return list(names)
+
+
 def _describe(measures: Measures, environment: str) -> str:
-    num_steps = measures.regrets[environment, measures.policies[0]].shape[1]
+    num_steps = next(
+        curve.shape[1] for key, curve in measures.regrets.items() if key[0] == environment
+    )
     rounds = [
         curve.shape[1] - 1 for key, curve in measures.evaluations.items() if key[0] == environment
     ]

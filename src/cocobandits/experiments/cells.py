@@ -9,11 +9,11 @@ import pyarrow as pa
 from cocobandits.environments.base import Environment
 from cocobandits.environments.registry import build_environment
 from cocobandits.errors import UnsupportedError
-from cocobandits.experiments.presets import Experiment
-from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, RECORDS
+from cocobandits.experiments.presets import Experiment, range_for
+from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, HYPERPARAMETERS, RECORDS
 from cocobandits.simulation.evaluation import evaluate
-from cocobandits.simulation.loop import InteractionRecord, open_study, simulate, telling
-from cocobandits.simulation.world import EvaluationBatch, draw_evaluation, draw_world
+from cocobandits.simulation.loop import open_study, simulate, telling
+from cocobandits.simulation.world import EvaluationBatch, World, draw_evaluation, draw_world
 from cocobandits.study import Study
 
 # Called after every interaction with the number of steps made and the regret so far.
@@ -37,6 +37,7 @@ class CellResult(NamedTuple):
     records: pa.Table
     evaluations: pa.Table
     health: pa.Table
+    hyperparameters: pa.Table
     seconds: float
 
 
@@ -44,6 +45,7 @@ class _Rows(NamedTuple):
     records: list[dict[str, Any]]
     evaluations: list[dict[str, Any]]
     health: list[dict[str, Any]]
+    hyperparameters: list[dict[str, Any]]
 
 
 def run_cell(cell: Cell, experiment: Experiment, on_step: OnStep) -> CellResult:
@@ -52,16 +54,17 @@ def run_cell(cell: Cell, experiment: Experiment, on_step: OnStep) -> CellResult:
     world = draw_world(environment, cell.seed)
     scale = experiment.scale
     batch = draw_evaluation(environment, cell.seed, scale.evaluation_users, scale.evaluation_pulls)
-    settings = telling(experiment.settings_for(cell.environment), environment, world)
-    study = open_study(environment, cell.policy, cell.seed, settings)
-    rows = _Rows([], _evaluations(cell, study, batch, 0), [])
+    study = _open(cell, experiment, environment, world)
+    rows = _Rows([], _evaluations(cell, study, batch, 0), [], [])
     ends = _round_ends(environment)
     seconds, regret, started = 0.0, 0.0, time.perf_counter()
     for record in simulate(study, environment, world):
         seconds += time.perf_counter() - started
         regret += record.regret
         rows.records.append(cell._asdict() | record._asdict())
-        rows.health.extend(_health(cell, study, record))
+        if study.health is not None and study.health.is_rejuvenated:
+            rows.health.append(_health(cell, study, record.step))
+            rows.hyperparameters.extend(_hyperparameters(cell, study, record.step))
         if record.step in ends:
             rows.evaluations.extend(_evaluations(cell, study, batch, ends[record.step]))
         on_step(record.step + 1, regret)
@@ -70,8 +73,16 @@ def run_cell(cell: Cell, experiment: Experiment, on_step: OnStep) -> CellResult:
         pa.Table.from_pylist(rows.records, RECORDS),
         pa.Table.from_pylist(rows.evaluations, EVALUATIONS),
         pa.Table.from_pylist(rows.health, HEALTH),
+        pa.Table.from_pylist(rows.hyperparameters, HYPERPARAMETERS),
         seconds,
     )
+
+
+def _open(cell: Cell, experiment: Experiment, environment: Environment, world: World) -> Study:
+    reward_range = range_for(cell.environment, cell.policy)
+    settings = experiment.settings_for(cell.environment, cell.policy)
+    told = telling(settings, environment, world, reward_range)
+    return open_study(environment, cell.policy, cell.seed, told, reward_range)
 
 
 def _round_ends(environment: Environment) -> dict[int, int]:
@@ -94,10 +105,16 @@ def _evaluations(
     return [cell._asdict() | {"round": num_rounds, "regret": regret}]
 
 
-def _health(cell: Cell, study: Study, record: InteractionRecord) -> list[dict[str, Any]]:
+def _health(cell: Cell, study: Study, step: int) -> dict[str, Any]:
     """Keep the diagnostics of an update that moved particles."""
     info = study.health
-    if info is None or not info.is_rejuvenated:
-        return []
     kept = {name: getattr(info, name) for name in HEALTH.names if hasattr(info, name)}
-    return [cell._asdict() | {"step": record.step} | kept]
+    return cell._asdict() | {"step": step} | kept
+
+
+def _hyperparameters(cell: Cell, study: Study, step: int) -> list[dict[str, Any]]:
+    """Keep what the particles then say about the hyperparameters; nothing, if they are fixed."""
+    return [
+        cell._asdict() | {"step": step, "name": name, "low": low, "median": median, "high": high}
+        for name, (low, median, high) in study.hyperparameters().items()
+    ]

@@ -14,7 +14,7 @@ from cocobandits.environments.base import Environment
 from cocobandits.environments.mixture import MixtureEnvironment
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.experiments.cells import OnStep
-from cocobandits.experiments.presets import Experiment
+from cocobandits.experiments.presets import PAPER_RANGE, Experiment
 from cocobandits.experiments.schemas import DENSITIES
 from cocobandits.models.gaussian_mixture import GaussianMixtureModel
 from cocobandits.simulation.loop import open_study, simulate
@@ -39,7 +39,8 @@ def run_density(experiment: Experiment, on_step: OnStep) -> pa.Table:
     """Learn from one user after another, and keep marginal densities along the way."""
     environment = one_by_one()
     world = draw_world(environment, _SEED)
-    study = open_study(environment, POLICY, _SEED, experiment.settings_for(environment.name))
+    settings = experiment.settings_for(environment.name, POLICY)
+    study = open_study(environment, POLICY, _SEED, settings, PAPER_RANGE)
     rows = _snapshot(study, environment, 0)
     regret = 0.0
     for record in simulate(study, environment, world):
@@ -77,7 +78,7 @@ def _snapshot(study: Study, environment: Environment, observed: int) -> list[dic
 def _true_marginal(environment: Environment, x: float, arm: int, edges: np.ndarray) -> np.ndarray:
     """Average the true density of one arm over each bin."""
     truth = GaussianMixtureModel(
-        environment.population(), (None,), environment.reward_range, environment.reward_noise
+        environment.population(), (None,), PAPER_RANGE, environment.reward_noise
     )
     belief = truth.marginal(jnp.zeros((1, 0)), jnp.zeros(1), jnp.array([x]))
     return np.diff(np.asarray(belief.cumulative(jnp.asarray(edges)))[arm]) / np.diff(edges)

@@ -45,15 +45,18 @@ class LineStyle(NamedTuple):
     color: str
     dashes: Any
     width: float = 1.6
+    layer: float = 2.0
 
 
 # The paper's dashes, in the colours of Okabe and Ito, which colour-blind readers can tell apart.
 POLICY_LINES = {
+    "coids": LineStyle("#AA1144", "-", 2.6, 3.0),
     "npm-ts": LineStyle("#0072B2", "-"),
     "gids": LineStyle("#D55E00", (0, (4, 1.5))),
     "mtts": LineStyle("#CC79A7", (0, (6, 1.5, 1, 1.5, 1, 1.5))),
     "ind-ts": LineStyle("#009E73", (0, (1, 1.2))),
     "oracle-ts": LineStyle("#000000", (0, (5, 1.5, 1, 1.5))),
+    "oracle-plan": LineStyle("#444444", "-", 0.8, 1.5),
     "uniform": LineStyle("#999999", (0, (6, 5)), 0.9),
 }
 _STRANGER = LineStyle("#56B4E9", "-", 1.0)
@@ -83,11 +86,18 @@ def label_of(policy: str) -> str:
 def draw_band(axes: Axes, policy: str, places: Values, mean: Values, error: Values) -> None:
     """Draw a mean curve and a band of one standard error around it."""
     line = line_of(policy)
-    axes.plot(places, mean, color=line.color, linestyle=line.dashes, linewidth=line.width)
+    look: Any = {"color": line.color, "linestyle": line.dashes, "linewidth": line.width}
+    axes.plot(places, mean, **look, zorder=line.layer)
     # One seed has no error, and a band of NaN would still be written to the file.
     if np.isfinite(error).all():
         axes.fill_between(
-            places, mean - error, mean + error, color=line.color, alpha=0.18, linewidth=0
+            places,
+            mean - error,
+            mean + error,
+            color=line.color,
+            alpha=0.18,
+            linewidth=0,
+            zorder=line.layer - 1,
         )
 
 
@@ -97,8 +107,9 @@ def policy_legend(figure: Figure, policies: Iterable[str]) -> None:
         Line2D([], [], color=line.color, linestyle=line.dashes, linewidth=line.width, label=label)
         for line, label in ((line_of(policy), label_of(policy)) for policy in policies)
     ]
-    # A line with its name takes about one and a half inches.
-    num_columns = max(1, int(figure.get_figwidth() / 1.5))
+    # In inches: a line with a short name, and what a longer name takes.
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    num_columns = max(1, int(figure.get_figwidth() / max(1.5, 0.6 + 0.063 * longest)))
     figure.legend(
         handles=handles,
         loc="outside upper center",

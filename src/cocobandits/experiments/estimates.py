@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A paired difference over seeds with its 95 % interval, NaN for one seed."""
+    """A paired difference (or ratio) over seeds with its 95 % interval, NaN for one seed."""
 
     mean: float
     error: float
@@ -79,6 +79,18 @@ def difference(first: Values, second: Values) -> Difference:
     mean, error = estimate(first - second)
     reach = t_quantile(len(first) - 1) * error
     return Difference(mean, error, mean - reach, mean + reach)
+
+
+def ratio(first: Values, second: Values) -> Difference:
+    """Compare the means of two policies: mean(first) / mean(second), NaN if the second is zero.
+
+    The error is that of the paired residuals first - ratio · second, over the second's mean.
+    """
+    below = float(second.mean())
+    share = float(first.mean()) / below if below else math.nan
+    error = estimate(first - share * second).error / below if below else math.nan
+    reach = t_quantile(len(first) - 1) * error
+    return Difference(share, error, share - reach, share + reach)
 
 
 def t_quantile(degrees: int) -> float:

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from cocobandits.experiments import drawing
 from cocobandits.experiments.estimates import Values, curve, number
 from cocobandits.experiments.measures import (
+    ACCEPTANCE_BAND,
     ENVIRONMENT_LABELS,
     NUM_PARTS,
     Measures,
@@ -87,9 +88,9 @@ def third_arm_figure(measures: Measures) -> Figure:
 
 @drawing.styled
 def health_figure(health: pa.Table, measures: Measures) -> Figure:
-    """Draw acceptance rate and start correlation of the moves over the steps."""
+    """Draw acceptance rate, between what it should be, and start correlation over the steps."""
     environments = measures.environments
-    tables = group(health)
+    tables = {key: each for key, each in group(health).items() if key[0] in environments}
     figure = drawing.new_figure(2.75 * len(environments) + 0.4, 4.6)
     axes = figure.subplots(2, len(environments), sharey="row", squeeze=False)
     for column, environment in enumerate(environments):
@@ -106,6 +107,9 @@ def health_figure(health: pa.Table, measures: Measures) -> Figure:
     for row, (name, label) in enumerate(_HEALTH_LABELS.items()):
         axes[row, 0].set_ylabel(label)
         axes[row, 0].set_ylim(min(0.0, float(np.nanmin(health[name].to_numpy()))), 1)
+    for place in axes[0]:
+        for limit in ACCEPTANCE_BAND:
+            place.axhline(limit, color="#555555", linestyle=(0, (1, 2)), linewidth=0.9)
     moved = in_display_order({policy for _, policy in tables})
     drawing.policy_legend(figure, moved)
     return figure
@@ -116,6 +120,8 @@ def _multitask_curves(measures: Measures, environment: str) -> list[_Curve]:
         return []
     curves = []
     for policy in measures.policies:
+        if not measures.has(environment, policy):
+            continue
         mean, error = curve(measures.multitask_regret(environment, policy))
         steps = np.arange(1.0, len(mean) + 1)
         # Thinned, since no eye and no screen tells 750 points of a curve from 150.
@@ -145,8 +151,8 @@ def _draw_curves(axes: Axes, curves: list[_Curve], without: str) -> None:
     top = _HEADROOM * _limit(curves)
     lowest = min(float(np.min(item.mean)) for item in curves)
     axes.set_xlim(0, float(curves[0].places[-1]))
-    # A little below zero, so that the oracle's line of zeros is not hidden by the frame.
-    axes.set_ylim(min(lowest, -0.025 * top) if lowest <= 0 else 0.0, top)
+    # A little below, so that the oracle's line of zeros or a lower one is not hidden by the frame.
+    axes.set_ylim(lowest - 0.025 * (top - lowest) if lowest <= 0 else 0.0, top)
     for item in curves:
         if item.mean[-1] > top:
             _note_leaving(axes, item, top)

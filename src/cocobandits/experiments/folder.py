@@ -24,9 +24,14 @@ from cocobandits.errors import ConflictError, StorageError
 from cocobandits.experiments.cells import Cell, CellResult
 from cocobandits.experiments.presets import REFERENCE, Experiment
 from cocobandits.experiments.reading import FORMAT, VERSION
-from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, RECORDS
+from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, HYPERPARAMETERS, RECORDS
 
-_TABLES = {"records": RECORDS, "evaluations": EVALUATIONS, "health": HEALTH}
+_TABLES = {
+    "records": RECORDS,
+    "evaluations": EVALUATIONS,
+    "health": HEALTH,
+    "hyperparameters": HYPERPARAMETERS,
+}
 _DENSITIES = "densities.parquet"
 _PARTIAL = ".partial-"
 _DECIDING = (

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cocobandits.experiments.claims import Claim
 from cocobandits.experiments.tables import Table
 
 # What does not come from the seeds of the grid.
@@ -10,15 +11,19 @@ _OWN_SEEDS = {"diet": "none: computed", "density": "0"}
 
 def render(content: dict[str, Any]) -> str:
     """Write the whole twin."""
-    sections = {
-        "Claims": _claims(content),
+    symbols = content["symbols"]
+    sections = {"Claims": _claims(content["claims"], "the paper's claim", symbols)}
+    if content["targets"]:
+        told = _claims(content["targets"], "target", symbols)
+        sections["What CoIDS must show"] = f"{content['targets_headline']}\n\n{told}"
+    sections |= {
         "What was run": _bullets([f"{name}: {fact}" for name, fact in content["facts"].items()]),
-        "Final regrets": "Mean ± standard error over seeds, in reward units.\n\n"
+        "Total and second-half regret": "Mean ± standard error over seeds, in reward units.\n\n"
         + table(content["regrets"]),
         "Paired differences": "Total regret, seed by seed; below zero is better.\n\n"
         + table(content["differences"]),
         "Third arm": table(content["third_arm"]),
-        "Particle health": table(content["health"]) if content["health"].rows else "No moves.",
+        "Particle health": _health(content) if content["health"].rows else "No moves.",
         "Wall time": f"Per seed, {content['hours']} in all.\n\n" + table(content["times"]),
         "Figures": _figures(content),
         "Where it deviates": _deviations(content),
@@ -39,33 +44,41 @@ def table(shown: Table) -> str:
     return "\n".join(_row(cells) for cells in (shown.header, ruler, *shown.rows))
 
 
-def _claims(content: dict[str, Any]) -> str:
-    header = ("#", "environment", "the paper's claim", "verdict", "measured", "rule")
+def _claims(claims: list[Claim], kind: str, symbols: dict[str, str]) -> str:
+    header = ("#", "environment", kind, "verdict", "measured", "rule")
     rows = [
         (
             str(claim.number),
             claim.environment,
             claim.statement,
-            f"{content['symbols'][claim.verdict]} {claim.verdict}",
+            f"{symbols[claim.verdict]} {claim.verdict}",
             claim.measured,
             claim.rule,
         )
-        for claim in content["claims"]
+        for claim in claims
     ]
     return table(Table(header, rows, num_names=len(header)))
 
 
+def _health(content: dict[str, Any]) -> str:
+    return f"{_bullets(content['health_words'])}\n\n{table(content['health'])}"
+
+
 def _figures(content: dict[str, Any]) -> str:
+    *runs, report = (f"`{command}`" for command in content["commands"])
+    # Two runs are told once; one fits into every line.
+    told = report if len(runs) > 1 else f"{runs[0]}, then {report}"
     rows = [
         (
             picture.title,
             f"`figures/{name}.svg`",
-            f"`{content['command']}`, then `coco report DIR`",
+            told,
             _OWN_SEEDS.get(name, content["seeds"]),
         )
         for name, picture in content["pictures"].items()
     ]
-    return table(Table(("figure", "file", "commands", "seeds"), rows, num_names=4))
+    shown = table(Table(("figure", "file", "commands", "seeds"), rows, num_names=4))
+    return f"First {' and '.join(runs)}.\n\n{shown}" if len(runs) > 1 else shown
 
 
 def _deviations(content: dict[str, Any]) -> str:

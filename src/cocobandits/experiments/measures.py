@@ -5,7 +5,7 @@ row per seed, in the order of the run's configuration.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,11 +16,13 @@ from cocobandits.experiments.estimates import Values
 from cocobandits.experiments.reading import Run
 
 POLICY_LABELS = {
+    "coids": "CoIDS",
     "npm-ts": "NPM-TS",
     "gids": "GIDS",
     "mtts": "MTTS",
     "ind-ts": "Ind-TS",
     "oracle-ts": "OraclePrior-TS",
+    "oracle-plan": "Limit (planner told the prior)",
     "uniform": "Uniform",
 }
 ENVIRONMENT_LABELS = {
@@ -28,10 +30,18 @@ ENVIRONMENT_LABELS = {
     "partial": "Partially observed context",
     "lmm": "LMM: Gaussian latent",
     "lmm-misspecified": "LMM: non-Gaussian latent",
+    "stress-skewed": "Stress: skewed",
+    "stress-groups": "Stress: three groups",
+    "stress-ring": "Stress: ring",
+    "stress-heteroscedastic": "Stress: uneven spread",
 }
 ORACLE = "oracle-ts"
 THIRD_ARM = 2
 NUM_PARTS = 5
+# Below, moves are mostly refused; above, they are too small to get anywhere.
+ACCEPTANCE_BAND = (0.3, 0.8)
+# Of runs that do not tell.
+_CORRELATION_TARGET = 0.5
 
 Key = tuple[str, str]
 
@@ -39,6 +49,8 @@ Key = tuple[str, str]
 @dataclass(frozen=True)
 class Measures:
     """Per (environment, policy), what happened at every step and round of every seed.
+
+    Not every policy needs to have run in every environment.
 
     Attributes:
         environments: in the order of the run.
@@ -60,6 +72,12 @@ class Measures:
         """Say whether all these policies were run in this environment."""
         return all((environment, policy) in self.regrets for policy in policies)
 
+    def within(self, environments: Iterable[str]) -> "Measures":
+        """Look at some environments only, and at the policies that ran there."""
+        kept = tuple(environments)
+        ran = [policy for policy in self.policies if any(self.has(each, policy) for each in kept)]
+        return replace(self, environments=kept, policies=tuple(ran))
+
     def cumulative_regret(self, environment: str, policy: str) -> Values:
         """Add up regret over steps, seed × step."""
         return np.cumsum(self.regrets[environment, policy], axis=1)
@@ -77,6 +95,11 @@ class Measures:
         """Sum regret over the run, one value per seed."""
         return self.regrets[environment, policy].sum(axis=1)
 
+    def second_half_regret(self, environment: str, policy: str) -> Values:
+        """Sum regret over the later half of the steps, one value per seed."""
+        regrets = self.regrets[environment, policy]
+        return regrets[:, regrets.shape[1] // 2 :].sum(axis=1)
+
     def third_arm_share(self, environment: str, policy: str) -> Values:
         """Compute the share of pulls of the third arm, one value per seed."""
         return (self.arms[environment, policy] == THIRD_ARM).mean(axis=1)
@@ -89,13 +112,26 @@ class Measures:
 
 
 class Health(NamedTuple):
-    """The particles of one policy in one environment, over all seeds."""
+    """The particles of one policy in one environment, over all seeds.
 
+    A rejuvenation that ends above the target for the start correlation has spent its budget.
+    """
+
+    num_rejuvenations: int
     acceptance_rate: float
+    lowest_acceptance: float
+    highest_acceptance: float
     median_correlation: float
     worst_correlation: float
+    num_above_target: int
     lowest_ess: float
     moves_per_run: float
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether every rejuvenation accepted neither too few moves nor too many."""
+        low, high = ACCEPTANCE_BAND
+        return low <= self.lowest_acceptance and self.highest_acceptance <= high
 
 
 def measure(run: Run) -> Measures:
@@ -136,14 +172,24 @@ def particle_health(run: Run) -> dict[Key, Health]:
     num_seeds = len(run.config["seeds"])
     return {
         key: Health(
+            len(columns["step"]),
             float(np.nanmean(columns["acceptance_rate"])),
+            float(np.nanmin(columns["acceptance_rate"])),
+            float(np.nanmax(columns["acceptance_rate"])),
             float(np.nanmedian(columns["start_correlation"])),
             float(np.nanmax(columns["start_correlation"])),
+            int((columns["start_correlation"] >= correlation_target(run, key[1])).sum()),
             float(np.nanmin(columns["ess"])),
             float(columns["num_moves"].sum()) / num_seeds,
         )
         for key, columns in group(run.health).items()
     }
+
+
+def correlation_target(run: Run, policy: str) -> float:
+    """Look up below which start correlation the moves of a policy were to end."""
+    settings = run.config.get("learned" if policy == "coids" else "settings", {})
+    return float(settings.get("inference", {}).get("correlation_target", _CORRELATION_TARGET))
 
 
 def group(table: pa.Table) -> dict[Key, dict[str, Values]]:

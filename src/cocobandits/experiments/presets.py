@@ -1,4 +1,8 @@
-"""The paper's experiments as frozen data: environments, policies, settings, seeds."""
+"""Experiments as frozen data: environments, policies, settings, ranges, seeds.
+
+The paper's policies run in the paper's environments with the paper's settings, on the paper's range
+of arm means. All others run on the range that the environment declares.
+"""
 
 import math
 from dataclasses import asdict, dataclass, replace
@@ -7,12 +11,20 @@ from typing import Any
 from cocobandits.environments import lmm
 from cocobandits.environments.registry import build_environment
 from cocobandits.errors import ConfigurationError, UnknownNameError
-from cocobandits.inference.smc import SmcConfig
 from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.registry import CocoSettings, policy_names
+from cocobandits.policies.registry import PRESETS, CocoSettings, policy_names
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")
-POLICIES = ("npm-ts", "gids", "mtts", "ind-ts", "oracle-ts", "uniform")
+STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedastic")
+# Names that stand for several environments on the command line.
+GROUPS = {"stress": STRESS}
+PAPER_POLICIES = ("npm-ts", "gids", "mtts", "ind-ts", "oracle-ts", "uniform")
+POLICIES = (
+    *("coids", "npm-ts", "gids", "mtts", "ind-ts"),
+    *("oracle-ts", "oracle-plan", "uniform"),
+)
+# Cuts off the arm means of many users, which is part of what is reproduced.
+PAPER_RANGE = (-2.0, 2.0)
 # Multi-task regret is measured against it, so every experiment has it.
 REFERENCE = "oracle-ts"
 
@@ -28,22 +40,37 @@ _MTTS = {
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is computed."""
+    """How much is computed.
+
+    Attributes:
+        name: as in the configuration of a run.
+        num_seeds: unless another number is asked for.
+        settings: of the paper's policies.
+        learned: of coids.
+        evaluation_users: newcomers on whom a learned prior is tried out.
+        evaluation_pulls: of each newcomer.
+    """
 
     name: str
     num_seeds: int
     settings: CocoSettings
+    learned: CocoSettings
     evaluation_users: int = 20
     evaluation_pulls: int = 10
 
 
-PAPER = Scale("paper", 10, CocoSettings())
-# Fewer seeds, coarser cells and fewer particles: the same curves, less smooth.
-QUICK = Scale("quick", 2, CocoSettings(nodes_per_arm=8, inference=SmcConfig(num_particles=60)))
+def _coarser(settings: CocoSettings) -> CocoSettings:
+    """Take coarser cells and fewer particles: the same curves, less smooth."""
+    inference = replace(settings.inference, num_particles=60)
+    return replace(settings, nodes_per_arm=8, inference=inference)
+
+
+PAPER = Scale("paper", 10, PRESETS["paper"], PRESETS["learned"])
+QUICK = Scale("quick", 2, _coarser(PAPER.settings), _coarser(PAPER.learned))
 
 
 def scale(is_quick: bool, nodes_per_arm: int | None = None) -> Scale:
-    """Choose a scale, with another grid if one is given.
+    """Choose a scale, with another grid for the paper's policies if one is given.
 
     Raises:
         ConfigurationError: a grid of fewer than two points.
@@ -87,7 +114,9 @@ class Experiment:
             UnknownNameError: an environment or policy that nobody registered.
             ConfigurationError: no seeds.
         """
-        asked = dict.fromkeys(environments or ENVIRONMENTS)
+        asked = dict.fromkeys(
+            name for each in environments or ENVIRONMENTS for name in GROUPS.get(each, (each,))
+        )
         for name in asked:
             build_environment(name)
         wanted = dict.fromkeys([*(policies or POLICIES), REFERENCE])
@@ -106,9 +135,10 @@ class Experiment:
         """The seeds, from zero."""
         return tuple(range(self.num_seeds))
 
-    def settings_for(self, environment: str) -> CocoSettings:
-        """Complete the settings of the scale for an environment."""
-        return replace(self.scale.settings, mtts=_MTTS.get(environment, MttsSettings()))
+    def settings_for(self, environment: str, policy: str) -> CocoSettings:
+        """Complete the settings of the scale for a policy in an environment."""
+        settings = self.scale.settings if policy in PAPER_POLICIES else self.scale.learned
+        return replace(settings, mtts=_MTTS.get(environment, MttsSettings()))
 
     def as_json(self) -> dict[str, Any]:
         """Describe the experiment in plain values."""
@@ -122,4 +152,17 @@ class Experiment:
                 "pulls": self.scale.evaluation_pulls,
             },
             "settings": asdict(self.scale.settings),
+            "learned": asdict(self.scale.learned),
         }
+
+
+def range_for(environment: str, policy: str) -> tuple[float, float]:
+    """Choose the range of arm means that a policy works with in an environment."""
+    if has_paper_range(environment, policy):
+        return PAPER_RANGE
+    return build_environment(environment).reward_range
+
+
+def has_paper_range(environment: str, policy: str) -> bool:
+    """Tell whether policy and environment are both the paper's."""
+    return environment in ENVIRONMENTS and policy in PAPER_POLICIES

@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cocobandits.errors import StorageError
-from cocobandits.experiments.schemas import DENSITIES, EVALUATIONS, HEALTH, RECORDS
+from cocobandits.experiments.schemas import (
+    DENSITIES,
+    EVALUATIONS,
+    HEALTH,
+    HYPERPARAMETERS,
+    RECORDS,
+)
 
 FORMAT = "cocobandits-run"
 VERSION = 1
@@ -24,7 +30,7 @@ VERSION = 1
 WITHOUT_PRIOR = "uniform"
 _CELL = ["environment", "policy", "seed"]
 _LISTS = ("environments", "policies", "seeds")
-_TREES = ("settings", "evaluation")
+_TREES = ("settings", "learned", "evaluation")
 _SUMMARY = {*_CELL, "seconds"}
 
 
@@ -39,6 +45,7 @@ class Run:
         records: one row per interaction.
         evaluations: one row per cell and round, of policies with a prior.
         health: one row per update that moved particles.
+        hyperparameters: as many rows per update as there are; none in runs that kept none.
         densities: learned and true densities over time, if the run made them.
     """
 
@@ -48,6 +55,7 @@ class Run:
     records: pa.Table
     evaluations: pa.Table
     health: pa.Table
+    hyperparameters: pa.Table
     densities: pa.Table | None
 
 
@@ -68,6 +76,7 @@ def load_run(folder: Path) -> Run:
             "Name the folder that was given to `coco reproduce --out DIR`."
         )
     densities = folder / "densities.parquet"
+    hyperparameters = folder / "hyperparameters.parquet"
     run = Run(
         config=_read_config(folder / "config.json"),
         provenance=_read_json(folder / "provenance.json", dict),
@@ -75,6 +84,9 @@ def load_run(folder: Path) -> Run:
         records=_read_table(folder / "records.parquet", RECORDS),
         evaluations=_read_table(folder / "evaluations.parquet", EVALUATIONS),
         health=_read_table(folder / "health.parquet", HEALTH, may_hold_nan=True),
+        hyperparameters=_read_table(hyperparameters, HYPERPARAMETERS)
+        if hyperparameters.is_file()
+        else HYPERPARAMETERS.empty_table(),
         densities=_read_table(densities, DENSITIES) if densities.is_file() else None,
     )
     _check_cells(folder, run)

@@ -22,7 +22,7 @@ from cocobandits.experiments.folder import RunFolder
 from cocobandits.experiments.presets import Experiment
 
 _POLL_SECONDS = 0.5
-_PARTICLE_POLICIES = ("npm-ts", "gids")
+_PARTICLE_POLICIES = ("coids", "npm-ts", "gids")
 DENSITIES = Cell("mixture, one by one", density.POLICY, 0)
 
 

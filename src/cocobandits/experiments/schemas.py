@@ -36,6 +36,18 @@ HEALTH = pa.schema(
     ]
 )
 
+# What particles learned besides the population: 5 %, 50 % and 95 % points, in the study's units.
+HYPERPARAMETERS = pa.schema(
+    [
+        *_CELL,
+        ("step", pa.int64()),
+        ("name", pa.string()),
+        ("low", pa.float64()),
+        ("median", pa.float64()),
+        ("high", pa.float64()),
+    ]
+)
+
 # Time counts the users that were observed in full.
 DENSITIES = pa.schema(
     [

@@ -1,11 +1,13 @@
 """Langevin moves with Metropolis-Hastings that leave the posterior invariant (paper, App. "SMC").
 
-    ξ' = ξ + η/2 · D² ∇log π(ξ) + √η · D ε,    ε ~ N(0, I)
+    ξ' = ξ + η/2 · R Rᵀ ∇log π(ξ) + √η · R ε,    ε ~ N(0, I)
 
-with the paper's step size η and D the particles' own deviation per parameter. Owns the kernel, the
-scales, the step-size rule and the measure of how far particles have come.
+with the paper's step size η. R Rᵀ is the inverse of the prior's precision plus the information that
+all users' rewards hold (`information_root`), or the particles' own variance of each parameter
+(`scales_root`). Owns the kernel, both roots, the step-size rule and the measure of how far
+particles have come.
 
-Scales and not a covariance: a covariance of 80 parameters from 200 particles leans towards each
+Neither is the particles' covariance: of many parameters from few particles, it leans towards each
 particle's own place, and moves that use it pull the particles together.
 """
 
@@ -15,8 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from cocobandits.inference.weights import average
-from cocobandits.types import LogWeights, Parameters, Particles, PerParticle, RngKey, Scalar
+from cocobandits.types import Matrix, Particles, PerParticle, RngKey, Scalar
 
 # Values and gradients of the log-likelihood of all particles.
 LikelihoodFn = Callable[[Particles], tuple[PerParticle, Particles]]
@@ -29,10 +30,10 @@ _LEAST_SCALE = 1e-4
 
 
 class Proposal(NamedTuple):
-    """Step size, and the scale of each parameter."""
+    """Step size η, and a root R of the matrix that stretches gradients and noise."""
 
     step_size: Scalar
-    scales: Parameters
+    root: Matrix
 
 
 class Point(NamedTuple):
@@ -50,11 +51,15 @@ def evaluate(particles: Particles, likelihood_fn: LikelihoodFn) -> Point:
     return Point(particles, log_density, gradient - particles)
 
 
-@jax.jit
-def spread(particles: Particles, log_weights: LogWeights) -> Parameters:
-    """Compute the weighted standard deviation of each parameter."""
-    centred = particles - average(log_weights, particles)[None, :]
-    return jnp.maximum(jnp.sqrt(average(log_weights, centred**2)), _LEAST_SCALE)
+def scales_root(particles: Particles) -> Matrix:
+    """Stretch each parameter by the particles' own deviation."""
+    return jnp.diag(jnp.maximum(jnp.std(particles, axis=0), _LEAST_SCALE))
+
+
+def information_root(information: Matrix) -> Matrix:
+    """Factor the inverse of the precision: the prior's identity plus the information of users."""
+    values, vectors = jnp.linalg.eigh(information)
+    return vectors / jnp.sqrt(1.0 + jnp.maximum(values, 0.0))[None, :]
 
 
 def langevin(
@@ -66,12 +71,7 @@ def langevin(
         key_noise, key_accept = jax.random.split(key)
         noise = jax.random.normal(key_noise, point.particles.shape)
         candidate = evaluate(_propose(point, noise, proposal), likelihood_fn)
-        log_ratio = (
-            candidate.log_density
-            - point.log_density
-            + _log_transition(candidate, point, proposal)
-            - _log_transition(point, candidate, proposal)
-        )
+        log_ratio = _log_ratio(point, candidate, noise, proposal)
         # A proposal whose density is not a number compares false and is rejected.
         is_accepted = jnp.log(jax.random.uniform(key_accept, log_ratio.shape)) < log_ratio
         chosen = Point(
@@ -104,14 +104,21 @@ def start_correlation(start: Particles, now: Particles) -> Scalar:
 
 
 def _drift(point: Point, proposal: Proposal) -> Particles:
-    return point.particles + proposal.step_size / 2 * proposal.scales[None] ** 2 * point.gradient
+    stretched = point.gradient @ proposal.root @ proposal.root.T
+    return point.particles + proposal.step_size / 2 * stretched
 
 
 def _propose(point: Point, noise: Particles, proposal: Proposal) -> Particles:
-    return _drift(point, proposal) + jnp.sqrt(proposal.step_size) * proposal.scales[None] * noise
+    return _drift(point, proposal) + jnp.sqrt(proposal.step_size) * noise @ proposal.root.T
 
 
-def _log_transition(source: Point, target: Point, proposal: Proposal) -> PerParticle:
-    """Compute log q(target | source) up to a constant that cancels."""
-    residual = (target.particles - _drift(source, proposal)) / proposal.scales[None]
-    return -0.5 * jnp.sum(residual**2, axis=1) / proposal.step_size
+def _log_ratio(source: Point, target: Point, noise: Particles, proposal: Proposal) -> PerParticle:
+    """Compute log π(target) q(source | target) - log π(source) q(target | source).
+
+    In units of the root both residuals are short: the noise that was drawn, and the noise that
+    would lead back, which differs by the two drifts.
+    """
+    root = jnp.sqrt(proposal.step_size) / 2
+    back = noise + root * (source.gradient + target.gradient) @ proposal.root
+    change = jnp.sum(noise**2, axis=1) - jnp.sum(back**2, axis=1)
+    return target.log_density - source.log_density + change / 2

@@ -8,7 +8,7 @@ prior × likelihood of all users invariant at each stage.
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,9 @@ from cocobandits.errors import ConfigurationError, NumericalError
 from cocobandits.inference import moves, weights
 from cocobandits.inference.resampling import systematic
 from cocobandits.inference.tempering import next_temperature
-from cocobandits.types import Ancestors, LogWeights, Particles, PerParticle, RngKey, Scalar
+from cocobandits.types import Ancestors, LogWeights, Matrix, Particles, PerParticle, RngKey, Scalar
+
+MoveName = Literal["information", "scales"]
 
 _HOPELESS = -1e300
 
@@ -36,6 +38,12 @@ class Path(Protocol):
     ) -> tuple[PerParticle, Particles]:
         """Compute the whole log-likelihood at a temperature, with its gradient."""
 
+    def information(self, particles: Particles, data: Any, temperature: Scalar) -> Matrix:
+        """Estimate how much the likelihood says about each direction, averaged over particles."""
+
+    def interweave(self, rng_key: RngKey, particles: Particles) -> Particles:
+        """Move particles such that every likelihood and the prior's law stay."""
+
 
 @dataclass(frozen=True)
 class SmcConfig:
@@ -50,6 +58,7 @@ class SmcConfig:
         max_blocks: budget of blocks per stage.
         correlation_target: stop when particles correlate less than this with their ancestors.
         first_step_size: η before any adaptation.
+        moves: what stretches them: the information of all users, or the particles' own scales.
     """
 
     num_particles: int = 200
@@ -60,6 +69,7 @@ class SmcConfig:
     max_blocks: int = 6
     correlation_target: float = 0.5
     first_step_size: float = 0.5
+    moves: MoveName = "information"
 
     def __post_init__(self) -> None:
         if self.num_particles < 1 or self.moves_per_block < 1 or self.max_blocks < 1:
@@ -79,6 +89,11 @@ class SmcConfig:
                 "Expected first_step_size > 0 and 0 < correlation_target <= 1; got "
                 f"first_step_size={self.first_step_size}, "
                 f"correlation_target={self.correlation_target}. The defaults are 0.5 and 0.5."
+            )
+        if self.moves not in get_args(MoveName):
+            raise ConfigurationError(
+                f"Expected moves in {get_args(MoveName)}; got moves={self.moves!r}. Choose one of "
+                "these."
             )
         if self.move_every is not None and self.move_every < 1:
             raise ConfigurationError(
@@ -137,6 +152,10 @@ class _Bridge:
     def at(self, temperature: Scalar) -> "_Bridge":
         """Go to another temperature."""
         return replace(self, temperature=temperature)
+
+    def information(self, particles: Particles) -> Matrix:
+        """Evaluate the information of the likelihood at this temperature."""
+        return self.path.information(particles, self.data, self.temperature)
 
     def log_likelihood(self, particles: Particles) -> tuple[PerParticle, Particles]:
         """Evaluate the log-likelihood at this temperature, with its gradient."""
@@ -228,19 +247,20 @@ def _resample_and_move(
     rng_key: RngKey, state: SmcState, bridge: _Bridge, temperature: Scalar, config: SmcConfig
 ) -> _Stage:
     """Resample, then move in blocks until the copies have parted or the budget is spent."""
-    resample_key, move_key = jax.random.split(rng_key)
+    resample_key, move_key, first_key, last_key = jax.random.split(rng_key, 4)
     ancestors = systematic(resample_key, state.log_weights)
-    scales = moves.spread(state.particles, state.log_weights)
     target = bridge.at(temperature)
     start = state.particles[ancestors]
-    point, step_size, correlation = _evaluate(start, target), state.step_size, 1.0
+    root = _root(start, target, config.moves)
+    point = _evaluate(_interweave(first_key, start, target), target)
+    step_size, correlation = state.step_size, 1.0
     rates: list[float] = []
     for block in range(config.max_blocks):
         point, acceptance_rate = _move_block(
             jax.random.fold_in(move_key, block),
             point,
             target,
-            moves.Proposal(step_size, scales),
+            moves.Proposal(step_size, root),
             config.moves_per_block,
         )
         rates.append(float(acceptance_rate))
@@ -249,7 +269,9 @@ def _resample_and_move(
         if correlation < config.correlation_target:
             break
     moved = state._replace(
-        particles=point.particles, log_weights=weights.uniform(len(start)), step_size=step_size
+        particles=_interweave(last_key, point.particles, target),
+        log_weights=weights.uniform(len(start)),
+        step_size=step_size,
     )
     return _Stage(moved, ancestors, rates, correlation)
 
@@ -259,6 +281,18 @@ def _increments(bridge: _Bridge, particles: Particles) -> PerParticle:
     increments = bridge.path.increment(particles, bridge.data)
     # A particle that cannot explain a reward loses all weight; finite, since 0 · ∞ is not a number.
     return jnp.maximum(jnp.where(jnp.isnan(increments), _HOPELESS, increments), _HOPELESS)
+
+
+@partial(jax.jit, static_argnames="name")
+def _root(particles: Particles, target: _Bridge, name: MoveName) -> Matrix:
+    if name == "scales":
+        return moves.scales_root(particles)
+    return moves.information_root(target.information(particles))
+
+
+@jax.jit
+def _interweave(rng_key: RngKey, particles: Particles, target: _Bridge) -> Particles:
+    return target.path.interweave(rng_key, particles)
 
 
 @jax.jit

@@ -17,6 +17,7 @@ from cocobandits.types import (
     ArmVector,
     Context,
     LogWeights,
+    Number,
     Parameters,
     Particles,
     RngKey,
@@ -74,7 +75,12 @@ class Statistics(NamedTuple):
 
 
 class Belief(ABC):
-    """What one particle believes about one user's arm means, given that user's rewards."""
+    """What one particle believes about one user's arm means, given that user's rewards.
+
+    `reward_noise` is the standard deviation of a reward around its arm mean.
+    """
+
+    reward_noise: Number
 
     @abstractmethod
     def mean(self) -> ArmVector:
@@ -105,6 +111,14 @@ class Belief(ABC):
         """Compute the density of the next reward of every arm."""
 
     @abstractmethod
+    def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
+        """Compute the density of the next reward of every arm together with who is best.
+
+        Entry (j, a, r) is the density that arm j has the largest mean and arm a gives reward r. A
+        model of limited resolution may blur rewards to it.
+        """
+
+    @abstractmethod
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
         """Compute the probability of each square bin of (μ_first, μ_second)."""
 
@@ -115,6 +129,22 @@ class Belief(ABC):
     @abstractmethod
     def condition(self, statistics: Statistics) -> "Belief":
         """Learn from further rewards of the same user."""
+
+
+class Hyperparameters(NamedTuple):
+    """What a particle may have learned besides a population, in standardised units; None if fixed.
+
+    Attributes:
+        arm_lengthscale: over which distance of arm means the log-density changes.
+        context_lengthscales: the same for each feature.
+        amplitude: prior standard deviation of the log-density.
+        noise: standard deviation of a reward.
+    """
+
+    arm_lengthscale: Scalar | None = None
+    context_lengthscales: Float[Array, " feature"] | None = None
+    amplitude: Scalar | None = None
+    noise: Scalar | None = None
 
 
 class PopulationModel(ABC):
@@ -138,7 +168,12 @@ class PopulationModel(ABC):
     @property
     @abstractmethod
     def reward_noise(self) -> float:
-        """Standard deviation σ of a reward around its arm mean."""
+        """Standard deviation σ of a reward around its arm mean; its median if it is learned."""
+
+    @property
+    def noise_range(self) -> tuple[float, float]:
+        """From where to where σ may reasonably lie."""
+        return self.reward_noise, self.reward_noise
 
     @abstractmethod
     def log_evidence(
@@ -151,6 +186,19 @@ class PopulationModel(ABC):
     ) -> tuple[Scalar, Parameters]:
         """Compute the log-evidence and its gradient; override where a closed form exists."""
         return jax.value_and_grad(self.log_evidence)(parameters, context, statistics)
+
+    def hyperparameters(self, parameters: Parameters) -> Hyperparameters:
+        """Read what a particle has learned besides the population; by default nothing."""
+        del parameters
+        return Hyperparameters()
+
+    def interweave(self, rng_key: RngKey, parameters: Parameters) -> Parameters:
+        """Move a particle such that its population stays and the prior N(0, I) is kept.
+
+        For models in which several parameters describe the same population; by default none do.
+        """
+        del rng_key
+        return parameters
 
     @abstractmethod
     def posterior(self, parameters: Parameters, context: Context, statistics: Statistics) -> Belief:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.truncated_normal import (
     Quadrature,
+    integrate_above,
     interval_log_likelihood,
     quadrature,
     truncated,
@@ -83,6 +84,24 @@ class FlatBelief(Belief):
 
         now = interval_log_likelihood(self.statistics, self.reward_noise, self._edges())[:, 0]
         return jnp.exp(jax.vmap(next_evidence, out_axes=1)(rewards) - now[:, None])
+
+    def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
+        """Integrate over the pulled arm's mean, and over the best one's above it."""
+        rule, density, below = self._rule()
+        whole = jnp.zeros(len(rule.points), dtype=int)
+        distance = (rewards[None, :] - rule.points[:, None]) / self.reward_noise
+        noise = jnp.exp(-(distance**2) / 2) / (self.reward_noise * jnp.sqrt(2 * jnp.pi))
+
+        def chance(best: int, arm: int) -> Values:
+            others = [other for other in range(len(below)) if other not in (best, arm)]
+            rest = jnp.prod(below[jnp.asarray(others, dtype=int)], axis=0)
+            if best == arm:
+                return rest
+            return integrate_above(rule, whole, density[best] * rest)
+
+        arms = range(len(below))
+        chances = jnp.stack([jnp.stack([chance(best, arm) for arm in arms]) for best in arms])
+        return (chances * (density * rule.weights[None, :])[None]) @ noise
 
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
         """Multiply the bin probabilities of two arms."""

@@ -15,6 +15,9 @@ from cocobandits.types import ArmValues, ArmVector, RngKey, Scalar, Values
 # Enough to interpolate a quantile to a hundredth of a deviation.
 _NUM_VALUES, _REACH = 97, 6.0
 _LEAST_DEVIATION = 1e-15
+# The best mean has kinks in the reward, where even steps do better than Gauss-Hermite: measured
+# against 200,001 steps, these are good to 5e-5 on the paper's populations.
+_NUM_REWARDS, _REWARD_REACH = 257, 8.0
 
 
 @jax.tree_util.register_dataclass
@@ -50,6 +53,33 @@ class GaussianBelief(Belief):
 
         return self._average(jax.vmap(of_component)(self.means, self.covariances))
 
+    def expected_best_mean_after_one(self) -> ArmVector:
+        """Compute E[max_b E[μ_b | r_a]] over the next reward r_a, for every arm a.
+
+        Under component j the reward is N(m_ja, C_jaa + σ²), summed over even steps;
+        it reweights all components, and moves each mean along a line: m_b + C_ab (r - m_a)/s_a².
+        """
+        nodes = jnp.linspace(-_REWARD_REACH, _REWARD_REACH, _NUM_REWARDS)
+        weights = jnp.exp(-(nodes**2) / 2)
+        variances = jnp.diagonal(self.covariances, axis1=1, axis2=2) + self.reward_noise**2
+
+        def of_arm(
+            means: Float[Array, " component"],
+            deviations: Float[Array, " component"],
+            slopes: Float[Array, "component arm"],
+        ) -> Scalar:
+            rewards = (means[:, None] + deviations[:, None] * nodes[None, :]).ravel()
+            distance = (rewards[None, :] - means[:, None]) / deviations[:, None]
+            log_joint = (self.log_weights - jnp.log(deviations))[:, None] - distance**2 / 2
+            shares = jax.nn.softmax(log_joint, axis=0)
+            best = jnp.max(shares.T @ self.means + (shares * distance).T @ slopes, axis=1)
+            per_component = best.reshape(len(means), _NUM_REWARDS) @ weights / jnp.sum(weights)
+            return self._average(per_component)
+
+        deviations = jnp.sqrt(variances)
+        slopes = self.covariances / deviations[:, :, None]
+        return jax.vmap(of_arm, in_axes=1)(self.means, deviations, slopes)
+
     def values(self) -> Values:
         """Lay out values around every component's mean of every arm."""
         steps = jnp.linspace(-_REACH, _REACH, _NUM_VALUES)
@@ -66,6 +96,16 @@ class GaussianBelief(Belief):
         deviation = jnp.sqrt(self._deviations() ** 2 + self.reward_noise**2)[..., None]
         distance = (rewards[None, None, :] - self.means[..., None]) / deviation
         return self._average(jnp.exp(-(distance**2) / 2) / (deviation * math.sqrt(2 * math.pi)))
+
+    def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
+        """Multiply the density of each reward by who is best once it is seen."""
+        num_arms = self.means.shape[1]
+
+        def best_after(arm: ArmVector, reward: Scalar) -> ArmVector:
+            return self.condition(Statistics(arm, arm * reward, arm * reward**2)).best_probability()
+
+        after = jax.vmap(jax.vmap(best_after, (None, 0), 1), (0, None), 1)
+        return after(jnp.eye(num_arms), rewards) * self.predictive(rewards)[None, :, :]
 
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
         """Compute the probability of square bins by differences of distribution functions."""

@@ -4,16 +4,20 @@ Owns the table of users and the sum of log-evidences over it, with its gradient.
 user's statistics is a path from the old likelihood (temperature 0) to the new one (temperature 1).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from cocobandits.models.base import PopulationModel, Statistics
-from cocobandits.types import Context, Particles, PerParticle, Scalar
+from cocobandits.types import Context, Matrix, Particles, PerParticle, RngKey, Scalar
+
+T = TypeVar("T")
+Sums = tuple[PerParticle, Particles]
 
 _FIRST_CAPACITY = 256
 _GROWTH = 4
@@ -107,30 +111,62 @@ class HistoryPath:
         self, particles: Particles, change: Change, temperature: Scalar
     ) -> tuple[PerParticle, Particles]:
         """Sum the log-evidences of all users, and their gradients."""
-        chunk = _chunk_size(len(particles))
-        blocks = particles.reshape(-1, chunk, particles.shape[1])
-        values, gradients = jax.lax.map(
-            lambda block: self._sum_over_users(block, change, temperature), blocks
-        )
+
+        def add(sums: Sums, weight: Scalar, value: PerParticle, gradient: Particles) -> Sums:
+            return sums[0] + weight * value, sums[1] + weight * gradient
+
+        def sum_block(block: Particles) -> tuple[PerParticle, Particles]:
+            sums = jnp.zeros(len(block)), jnp.zeros_like(block)
+            return self._sum_over_users(block, change, temperature, add, sums)
+
+        values, gradients = jax.lax.map(sum_block, _blocks(particles))
         return values.reshape(-1), gradients.reshape(particles.shape)
 
+    def information(self, particles: Particles, change: Change, temperature: Scalar) -> Matrix:
+        """Sum the outer products of all users' gradients, averaged over particles.
+
+        This estimates the Fisher information, what the users' rewards say about each parameter,
+        without second derivatives.
+        """
+
+        def add(sums: Matrix, weight: Scalar, value: PerParticle, gradient: Particles) -> Matrix:
+            del value
+            return sums + weight * gradient.T @ gradient
+
+        def sum_block(block: Particles) -> Matrix:
+            sums = jnp.zeros((block.shape[1], block.shape[1]))
+            return self._sum_over_users(block, change, temperature, add, sums)
+
+        return jnp.sum(jax.lax.map(sum_block, _blocks(particles)), axis=0) / len(particles)
+
+    def interweave(self, rng_key: RngKey, particles: Particles) -> Particles:
+        """Move every particle without touching any likelihood, if the model knows how."""
+        keys = jax.random.split(rng_key, len(particles))
+        return jax.vmap(self.model.interweave)(keys, particles)
+
     def _sum_over_users(
-        self, particles: Particles, change: Change, temperature: Scalar
-    ) -> tuple[PerParticle, Particles]:
-        def add_row(
-            row: Int[Array, ""], sums: tuple[PerParticle, Particles]
-        ) -> tuple[PerParticle, Particles]:
+        self,
+        particles: Particles,
+        change: Change,
+        temperature: Scalar,
+        add: Callable[[T, Scalar, PerParticle, Particles], T],
+        sums: T,
+    ) -> T:
+        evidence = jax.vmap(self.model.log_evidence_and_gradient, in_axes=(0, None, None))
+
+        def add_row(row: Int[Array, ""], sums: T) -> T:
             weight, context, rewards = change.row(row, temperature)
+            return jax.lax.cond(
+                _contributes(weight, rewards),
+                lambda: add(sums, weight, *evidence(particles, context, rewards)),
+                lambda: sums,
+            )
 
-            def evaluate() -> tuple[PerParticle, Particles]:
-                evidence = jax.vmap(self.model.log_evidence_and_gradient, in_axes=(0, None, None))
-                value, gradient = evidence(particles, context, rewards)
-                return sums[0] + weight * value, sums[1] + weight * gradient
-
-            return jax.lax.cond(_contributes(weight, rewards), evaluate, lambda: sums)
-
-        sums: tuple[PerParticle, Particles] = jnp.zeros(len(particles)), jnp.zeros_like(particles)
         return jax.lax.fori_loop(0, change.table.num_users + 1, add_row, sums)
+
+
+def _blocks(particles: Particles) -> Float[Array, "block member parameter"]:
+    return particles.reshape(-1, _chunk_size(len(particles)), particles.shape[1])
 
 
 def _contributes(weight: Scalar, statistics: Statistics) -> Bool[Array, ""]:

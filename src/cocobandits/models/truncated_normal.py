@@ -14,7 +14,7 @@ from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Int
 
 from cocobandits.models.base import Statistics
-from cocobandits.types import ArmValues, ArmVector, Values
+from cocobandits.types import ArmValues, ArmVector, Number, Values
 
 Bounds = Float[Array, "*shape"]
 
@@ -27,6 +27,17 @@ _TAIL_BREAKS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 _BISECTIONS = 50
 _TINY = float(np.finfo(float).tiny)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def _upper_integrals() -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+    """Row k: weights that integrate the polynomial through all nodes from node k to 1."""
+    powers = np.vander(_NODES, increasing=True)
+    degrees = np.arange(1, len(_NODES) + 1)
+    antiderivatives = (1 - _NODES[:, None] ** degrees) / degrees
+    return np.asarray(antiderivatives @ np.linalg.inv(powers))
+
+
+_UPPER = _upper_integrals()
 
 
 class Quadrature(NamedTuple):
@@ -55,13 +66,13 @@ def sample_mean(statistics: Statistics) -> ArmVector:
     return statistics.total / jnp.maximum(statistics.count, 1.0)
 
 
-def mean_deviation(statistics: Statistics, reward_noise: float) -> ArmVector:
+def mean_deviation(statistics: Statistics, reward_noise: Number) -> ArmVector:
     """Compute the standard deviation σ/√n of the average reward (σ where there is none)."""
-    return reward_noise / jnp.sqrt(jnp.maximum(statistics.count, 1.0))
+    return jnp.asarray(reward_noise) / jnp.sqrt(jnp.maximum(statistics.count, 1.0))
 
 
 def interval_log_likelihood(
-    statistics: Statistics, reward_noise: float, edges: Values
+    statistics: Statistics, reward_noise: Number, edges: Values
 ) -> Float[Array, "arm interval"]:
     """Compute log p(rewards of arm a | μ_a uniform on the interval) between successive edges.
 
@@ -76,7 +87,7 @@ def interval_log_likelihood(
     return jnp.where(count > 0, constant + fit, 0.0)
 
 
-def spread_log_likelihood(statistics: Statistics, reward_noise: float) -> ArmVector:
+def spread_log_likelihood(statistics: Statistics, reward_noise: Number) -> ArmVector:
     """Compute the part of log ∏_j N(r_j | μ, σ²) that does not depend on μ."""
     within = statistics.total_square - statistics.count * sample_mean(statistics) ** 2
     # Rounding may leave the sum of squares around the mean slightly negative.
@@ -85,7 +96,7 @@ def spread_log_likelihood(statistics: Statistics, reward_noise: float) -> ArmVec
 
 
 def truncated(
-    statistics: Statistics, reward_noise: float, lower: Values, upper: Values, points: Values
+    statistics: Statistics, reward_noise: Number, lower: Values, upper: Values, points: Values
 ) -> tuple[ArmValues, ArmValues]:
     """Compute each arm's density and distribution function at points of the intervals given."""
     mean = sample_mean(statistics)[:, None]
@@ -106,7 +117,7 @@ def truncated(
 
 def truncated_quantile(
     statistics: Statistics,
-    reward_noise: float,
+    reward_noise: Number,
     lower: Float[Array, "draw arm"],
     upper: Float[Array, "draw arm"],
     shares: Float[Array, "draw arm"],
@@ -133,7 +144,7 @@ def truncated_quantile(
     return jnp.where(statistics.count[None, :] > 0, jnp.clip(tilted, lower, upper), flat)
 
 
-def quadrature(statistics: Statistics, reward_noise: float, edges: Values) -> Quadrature:
+def quadrature(statistics: Statistics, reward_noise: Number, edges: Values) -> Quadrature:
     """Place points so that no piece straddles an edge or the narrow peak of any arm."""
     deviation = jnp.where(statistics.count > 0, mean_deviation(statistics, reward_noise), 0.0)
     mean = sample_mean(statistics)
@@ -151,3 +162,21 @@ def quadrature(statistics: Statistics, reward_noise: float, edges: Values) -> Qu
     weights = half[:, None] * jnp.asarray(_WEIGHTS)[None, :]
     centres = jnp.broadcast_to(centres[:, None], points.shape)
     return Quadrature(points.ravel(), weights.ravel(), centres.ravel())
+
+
+def integrate_above(rule: Quadrature, intervals: Int[Array, " value"], values: Values) -> Values:
+    """Integrate a function from each point of a rule up to the end of the point's interval.
+
+    Args:
+        rule: the points.
+        intervals: the number of the interval that each point lies in, in rising order.
+        values: the function at the points.
+    """
+    pieces = values.reshape(-1, len(_NODES))
+    half = rule.weights.reshape(pieces.shape)[:, 0] / _WEIGHTS[0]
+    inside = half[:, None] * (pieces @ jnp.asarray(_UPPER).T)
+    whole = half * (pieces @ jnp.asarray(_WEIGHTS))
+    number = intervals.reshape(pieces.shape)[:, 0]
+    order = jnp.arange(len(number))
+    is_above = (number[None, :] == number[:, None]) & (order[None, :] > order[:, None])
+    return (inside + (is_above @ whole)[:, None]).ravel()

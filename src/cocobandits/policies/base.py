@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from cocobandits.errors import ConfigurationError
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.histories import UserTable
+from cocobandits.policies.acquisitions.base import Motives
 from cocobandits.types import ArmVector, Context, LogWeights, RngKey
 
 S = TypeVar("S")
@@ -27,13 +29,26 @@ class Problem:
         features: for each context feature its number of categories, or None if it is continuous.
             Continuous values arrive scaled to [-1, 1], categories as numbers from zero.
         reward_range: where arm means lie.
-        reward_noise: standard deviation of a reward around its arm mean.
+        reward_noise: standard deviation of a reward around its arm mean; None if it is not known.
     """
 
     num_arms: int
     features: tuple[int | None, ...]
     reward_range: tuple[float, float]
-    reward_noise: float
+    reward_noise: float | None
+
+    def known_noise(self) -> float:
+        """Return the noise, for policies that must be told it.
+
+        Raises:
+            ConfigurationError: it is not known.
+        """
+        if self.reward_noise is None:
+            raise ConfigurationError(
+                "Expected a known noise for this policy; got reward_noise=None. Give reward_noise, "
+                "or choose a policy that learns it: coids, npm-ts or gids."
+            )
+        return self.reward_noise
 
 
 class Readings(NamedTuple):
@@ -92,6 +107,16 @@ class Policy(ABC, Generic[S]):
         `read_fn` must be hashable and the same object from call to call, or it is compiled anew.
         """
         del state, context, statistics, read_fn
+        return None
+
+    def motives(self, state: S, user: int) -> Motives | None:
+        """Say what the probabilities for a user are for; None for a policy that cannot tell."""
+        del state, user
+        return None
+
+    def hyperparameters(self, state: S) -> Readings | None:
+        """Read what every particle has learned besides the population; None if nothing is."""
+        del state
         return None
 
     def prior(self, state: S, context: Context) -> Belief | None:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from cocobandits.inference import smc
 from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.histories import Change, HistoryPath, UserTable
-from cocobandits.policies.acquisitions.base import Acquisition
+from cocobandits.policies.acquisitions.base import Acquisition, Motives
 from cocobandits.policies.base import Policy, Problem, Readings
 from cocobandits.types import ArmVector, Context, LogWeights, Particles, RngKey
 
@@ -74,9 +74,15 @@ class CocoPolicy(Policy[CocoState]):
 
     def probabilities(self, state: CocoState, user: int) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
+        return _combine(self.acquisition, *self._readings(state, user))
+
+    def motives(self, state: CocoState, user: int) -> Motives | None:
+        """Ask the acquisition."""
+        return _motives(self.acquisition, *self._readings(state, user))
+
+    def _readings(self, state: CocoState, user: int) -> Readings:
         context, statistics = state.users.of(user)
-        readings = self.read(state, context, statistics, self.acquisition.read)
-        return _combine(self.acquisition, readings.log_weights, readings.values)
+        return self.read(state, context, statistics, self.acquisition.read)
 
     def read(
         self,
@@ -88,6 +94,13 @@ class CocoPolicy(Policy[CocoState]):
         """Read something off every particle's belief about a user."""
         values = _read(self.model, read_fn, state.posterior.particles, context, statistics)
         return Readings(state.posterior.log_weights, values)
+
+    def hyperparameters(self, state: CocoState) -> Readings:
+        """Ask the model, particle by particle."""
+        posterior = state.posterior
+        return Readings(
+            posterior.log_weights, jax.vmap(self.model.hyperparameters)(posterior.particles)
+        )
 
     def prior(self, state: CocoState, context: Context) -> Belief:
         """Average the populations of all particles."""
@@ -119,3 +132,10 @@ def _marginal(
 @partial(jax.jit, static_argnames="acquisition")
 def _combine(acquisition: Acquisition[Any], log_weights: jax.Array, readings: Any) -> ArmVector:
     return acquisition.combine(log_weights, readings)
+
+
+@partial(jax.jit, static_argnames="acquisition")
+def _motives(
+    acquisition: Acquisition[Any], log_weights: jax.Array, readings: Any
+) -> Motives | None:
+    return acquisition.motives(log_weights, readings)

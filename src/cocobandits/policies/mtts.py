@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Belief, Statistics
@@ -26,10 +26,9 @@ from cocobandits.models.features import FeatureKinds, feature_vector, num_terms
 from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.histories import UserTable
 from cocobandits.policies.base import Policy, Problem, Readings
-from cocobandits.types import ArmVector, Context, RngKey
+from cocobandits.types import ArmVector, Context, Number, RngKey
 
 Design = Float[Array, "arm coefficient"]
-Number = Float[ArrayLike, ""]
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,7 @@ class MttsPolicy(Policy[MttsState]):
 
     def __init__(self, problem: Problem, settings: MttsSettings) -> None:
         self.problem = problem
+        self._noise = problem.known_noise()
         self.settings = settings
         self._tensor = jnp.asarray(settings.tensor(problem))
 
@@ -138,7 +138,7 @@ class MttsPolicy(Policy[MttsState]):
         """Replace the user's terms in the sums."""
         del rng_key
         context, before = state.users.of(user)
-        variances = self.settings.user_deviation**2, self.problem.reward_noise**2
+        variances = self.settings.user_deviation**2, self._noise**2
         sums = _replace_terms(state.sums, self._design(context), before, statistics, variances)
         return MttsState(state.users.replace(user, statistics), sums), None
 
@@ -170,7 +170,7 @@ class MttsPolicy(Policy[MttsState]):
             self._design(context),
             statistics,
             self.settings.user_deviation**2,
-            self.problem.reward_noise,
+            self._noise,
         )
 
 

@@ -3,6 +3,7 @@
 The only place that knows which names exist. A new policy is one line in `_BUILDERS`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from cocobandits.models.flat import FlatModel
 from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
 from cocobandits.models.log_density import (
     Axis,
+    BasisName,
     CategoricalAxis,
     LogDensityConfig,
     LogDensityModel,
@@ -21,35 +23,105 @@ from cocobandits.models.log_density import (
 from cocobandits.models.log_density.kernel import KernelName
 from cocobandits.models.log_density.likelihood import LikelihoodName
 from cocobandits.policies.acquisitions.base import Acquisition
+from cocobandits.policies.acquisitions.coids import CoInformationDirectedSampling
 from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
 from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Policy, Problem
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
 from cocobandits.policies.mtts import MttsPolicy, MttsSettings
+from cocobandits.policies.planner import PlannerPolicy
 from cocobandits.policies.uniform import UniformPolicy
+
+# What a particle believes of a noise that it must learn, before any reward: a twentieth of the
+# range, give or take a factor of 2.2.
+_NOISE_SHARE, _NOISE_DEVIATION = 0.05, 0.8
+# Width of a grid cell in noise deviations, and the grids that are not left for it.
+_CELL_DEVIATIONS = 4.5
+_FEWEST_NODES, _MOST_NODES = 10, 16
 
 
 @dataclass(frozen=True)
 class CocoSettings:
-    """How the population is modelled and learned; the defaults are the paper's preset.
+    """How the population is modelled and learned; the defaults learn the hyperparameters.
 
     Everything is in standardised units: rewards span [-2, 2], continuous features [-1, 1].
-    `mtts` is what that policy assumes, `prior` the population that `oracle-ts` is told.
+
+    Attributes:
+        nodes_per_arm: grid points per arm; by default as many as the noise asks for.
+        nodes_per_feature: grid points per feature; karhunen-loeve only.
+        num_modes: basis functions; hilbert takes as many more as are equally strong.
+        basis: "hilbert" learns lengthscales and amplitude, "karhunen-loeve" takes them as given.
+        kernel: of the Gaussian process on the log-density.
+        arm_lengthscale, context_lengthscale, amplitude: of the kernel; prior medians if learned.
+        lengthscale_deviation, amplitude_deviation: of their logarithms; hilbert only.
+        population_weight: what a nat about the population counts in coids; 0 looks at this user
+            alone.
+        likelihood: "cell" averages over a grid cell, "node" is the paper's.
+        memory_limit_gb: grids that need more are refused.
+        inference: particles and their moves.
+        mtts: what that policy assumes.
+        prior: the population that oracle-ts and oracle-plan are told.
+        steps_per_user: how often each user is served, told to oracle-plan.
     """
 
-    nodes_per_arm: int = 20
+    nodes_per_arm: int | None = None
     nodes_per_feature: int = 10
-    num_modes: int = 80
+    num_modes: int = 250
+    basis: BasisName = "hilbert"
     kernel: KernelName = "squared-exponential"
     arm_lengthscale: float = 0.7
-    context_lengthscale: float = 0.7
-    amplitude: float = 2.0
+    context_lengthscale: float = 1.5
+    amplitude: float = 4.0
+    lengthscale_deviation: float = 0.4
+    amplitude_deviation: float = 0.6
+    population_weight: float = 1.0
     likelihood: LikelihoodName = "cell"
     memory_limit_gb: float = 2.0
-    inference: SmcConfig = SmcConfig()
+    inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
     mtts: MttsSettings = MttsSettings()
     prior: ConditionalMixture | None = None
+    steps_per_user: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (
+            isinstance(self.population_weight, int | float)
+            and 0 <= self.population_weight < math.inf
+        ):
+            raise ConfigurationError(
+                f"Expected a finite weight of at least 0; got population_weight="
+                f"{self.population_weight!r}. The default is 1; 0 looks at this user alone."
+            )
+
+
+PRESETS = {
+    "learned": CocoSettings(),
+    "paper": CocoSettings(
+        nodes_per_arm=20,
+        num_modes=80,
+        basis="karhunen-loeve",
+        context_lengthscale=0.7,
+        amplitude=2.0,
+        inference=SmcConfig(moves="scales"),
+    ),
+}
+_PAPER_POLICIES = ("npm-ts", "gids")
+
+
+def preset(name: str) -> CocoSettings:
+    """Find settings by name.
+
+    Raises:
+        UnknownNameError: there is no such preset.
+    """
+    if name not in PRESETS:
+        raise UnknownNameError("settings", name, tuple(PRESETS), "Choose one of these.")
+    return PRESETS[name]
+
+
+def default_settings(policy: str) -> CocoSettings:
+    """Choose the preset of a policy: the paper's for the paper's, learned for all others."""
+    return PRESETS["paper" if policy in _PAPER_POLICIES else "learned"]
 
 
 def build_policy(name: str, problem: Problem, settings: CocoSettings) -> Policy[Any]:
@@ -71,6 +143,8 @@ def policy_names() -> tuple[str, ...]:
 
 def log_density_model(problem: Problem, settings: CocoSettings) -> LogDensityModel:
     """Lay out the paper's population model for a problem."""
+    low, high = problem.reward_range
+    noise, noise_deviation = noise_prior(problem)
     return LogDensityModel(
         LogDensityConfig(
             num_arms=problem.num_arms,
@@ -80,18 +154,37 @@ def log_density_model(problem: Problem, settings: CocoSettings) -> LogDensityMod
                 else CategoricalAxis(num_categories)
                 for num_categories in problem.features
             ),
-            arm_axis=Axis(*problem.reward_range, settings.nodes_per_arm),
-            reward_noise=problem.reward_noise,
+            arm_axis=Axis(low, high, settings.nodes_per_arm or _nodes_for(problem, noise)),
+            reward_noise=noise,
+            noise_deviation=noise_deviation,
             kernel=settings.kernel,
             arm_lengthscale=settings.arm_lengthscale,
             context_lengthscale=settings.context_lengthscale,
             amplitude=settings.amplitude,
             num_modes=settings.num_modes,
+            basis=settings.basis,
+            lengthscale_deviation=settings.lengthscale_deviation,
+            amplitude_deviation=settings.amplitude_deviation,
             likelihood=settings.likelihood,
             num_particles=settings.inference.num_particles,
             memory_limit_gb=settings.memory_limit_gb,
         )
     )
+
+
+def noise_prior(problem: Problem) -> tuple[float, float]:
+    """Give the prior median of the noise, and the deviation of its logarithm: zero if known."""
+    if problem.reward_noise is not None:
+        return problem.reward_noise, 0.0
+    low, high = problem.reward_range
+    return _NOISE_SHARE * (high - low), _NOISE_DEVIATION
+
+
+def _nodes_for(problem: Problem, noise: float) -> int:
+    """Choose cells a few noise deviations wide: what users share is seen no finer than a cell."""
+    low, high = problem.reward_range
+    wanted = round((high - low) / (_CELL_DEVIATIONS * noise)) + 1
+    return min(max(wanted, _FEWEST_NODES), _MOST_NODES)
 
 
 def _coco(
@@ -104,16 +197,37 @@ def _coco(
     return build
 
 
+def _coids(problem: Problem, settings: CocoSettings) -> Policy[Any]:
+    model = log_density_model(problem, settings)
+    acquisition = CoInformationDirectedSampling.for_model(model, settings.population_weight)
+    return CocoPolicy(problem, model, acquisition, settings.inference)
+
+
 def _independent(problem: Problem, settings: CocoSettings) -> Policy[Any]:
     del settings
-    flat = FlatModel(problem.num_arms, *problem.reward_range, problem.reward_noise)
+    flat = FlatModel(problem.num_arms, *problem.reward_range, problem.known_noise())
     return FixedPriorPolicy(problem, flat)
 
 
 def _told(problem: Problem, settings: CocoSettings) -> Policy[Any]:
+    return FixedPriorPolicy(problem, _true_population("oracle-ts", problem, settings))
+
+
+def _planner(problem: Problem, settings: CocoSettings) -> Policy[Any]:
+    model = _true_population("oracle-plan", problem, settings)
+    steps = settings.steps_per_user
+    if not isinstance(steps, int) or steps < 1:
+        raise ConfigurationError(
+            "Expected a whole number of at least one step; got "
+            f"settings.steps_per_user={steps!r}. Tell oracle-plan how often each user is served."
+        )
+    return PlannerPolicy(problem, model, steps)
+
+
+def _true_population(policy: str, problem: Problem, settings: CocoSettings) -> GaussianMixtureModel:
     if settings.prior is None:
         raise ConfigurationError(
-            "Expected the true population; got settings.prior=None. Give oracle-ts a "
+            f"Expected the true population; got settings.prior=None. Give {policy} a "
             "ConditionalMixture, or choose a policy that learns it, for example 'npm-ts'."
         )
     if settings.prior.num_arms != problem.num_arms:
@@ -121,10 +235,9 @@ def _told(problem: Problem, settings: CocoSettings) -> Policy[Any]:
             f"Expected a population of {problem.num_arms} arms; got "
             f"num_arms={settings.prior.num_arms} in settings.prior. Give a mean for every arm."
         )
-    told = GaussianMixtureModel(
-        settings.prior, problem.features, problem.reward_range, problem.reward_noise
+    return GaussianMixtureModel(
+        settings.prior, problem.features, problem.reward_range, problem.known_noise()
     )
-    return FixedPriorPolicy(problem, told)
 
 
 def _mixed_model(problem: Problem, settings: CocoSettings) -> Policy[Any]:
@@ -137,10 +250,12 @@ def _uniform(problem: Problem, settings: CocoSettings) -> Policy[Any]:
 
 
 _BUILDERS: dict[str, Callable[[Problem, CocoSettings], Policy[Any]]] = {
+    "coids": _coids,
     "npm-ts": _coco(lambda _: ThompsonSampling()),
     "gids": _coco(GlobalInformationDirectedSampling.for_model),
     "mtts": _mixed_model,
     "ind-ts": _independent,
     "oracle-ts": _told,
+    "oracle-plan": _planner,
     "uniform": _uniform,
 }

@@ -25,12 +25,18 @@ class InteractionRecord(NamedTuple):
     regret: float
 
 
-def open_study(environment: Environment, policy: str, seed: int, settings: CocoSettings) -> Study:
-    """Start a study of an environment."""
+def open_study(
+    environment: Environment,
+    policy: str,
+    seed: int,
+    settings: CocoSettings,
+    reward_range: tuple[float, float] | None = None,
+) -> Study:
+    """Start a study of an environment, on the range that it declares or on another."""
     return Study(
         environment.arms,
         environment.context,
-        environment.reward_range,
+        reward_range or environment.reward_range,
         environment.reward_noise,
         policy=policy,
         seed=seed,
@@ -39,8 +45,15 @@ def open_study(environment: Environment, policy: str, seed: int, settings: CocoS
     )
 
 
-def telling(settings: CocoSettings, environment: Environment, world: World) -> CocoSettings:
-    """Add the true population of a world to the settings, for policies that are told it.
+def telling(
+    settings: CocoSettings,
+    environment: Environment,
+    world: World,
+    reward_range: tuple[float, float] | None = None,
+) -> CocoSettings:
+    """Add the truth to the settings, for policies that are told it: population and steps per user.
+
+    A population is told in standardised units, so the range has to be that of the study.
 
     Raises:
         ConfigurationError: a continuous feature is not declared on [-1, 1].
@@ -51,10 +64,12 @@ def telling(settings: CocoSettings, environment: Environment, world: World) -> C
                 f"Expected continuous features on {FEATURE_RANGE}, where a population is linear in "
                 f"them; got {name}={declared!r}. Scale the feature in the environment."
             )
-    low, high = environment.reward_range
+    low, high = reward_range or environment.reward_range
     width = STANDARD_RANGE[1] - STANDARD_RANGE[0]
     return replace(
-        settings, prior=world.population.rescaled((low + high) / 2, width / (high - low))
+        settings,
+        prior=world.population.rescaled((low + high) / 2, width / (high - low)),
+        steps_per_user=environment.recruitment.steps_per_user,
     )
 
 

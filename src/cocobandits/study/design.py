@@ -13,7 +13,12 @@ import numpy as np
 
 from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
 from cocobandits.policies.base import Problem
-from cocobandits.policies.registry import CocoSettings, policy_names
+from cocobandits.policies.registry import (
+    CocoSettings,
+    default_settings,
+    policy_names,
+    preset,
+)
 
 ContextDeclaration = Mapping[str, tuple[float, float] | Sequence[str]]
 ContextValues = Mapping[str, float | str]
@@ -105,7 +110,7 @@ class StudyDesign:
     arms: tuple[str, ...]
     features: tuple[Feature, ...]
     reward_range: tuple[float, float]
-    reward_noise: float
+    reward_noise: float | None
     policy: str
     seed: int
     settings: CocoSettings
@@ -120,18 +125,8 @@ class StudyDesign:
             )
         _check_range("reward_range", self.reward_range)
         _check_range("reward_limits", self.reward_limits)
-        if not is_number(self.reward_noise) or not 0 < self.reward_noise < math.inf:
-            raise ConfigurationError(
-                f"Expected a positive, finite noise; got reward_noise={self.reward_noise!r}. "
-                "Give the standard deviation of a reward around its arm mean."
-            )
-        width = self.reward_range[1] - self.reward_range[0]
-        if not LEAST_NOISE * width <= self.reward_noise <= MOST_NOISE * width:
-            raise ConfigurationError(
-                f"Expected a noise from {LEAST_NOISE:g} to {MOST_NOISE:g} times the width of the "
-                f"reward range; got reward_noise={self.reward_noise!r} for a width of {width:g}. "
-                "Check the units of both."
-            )
+        if self.reward_noise is not None:
+            self._check_noise(self.reward_noise)
         if not (
             self.reward_limits[0] <= self.reward_range[0]
             and self.reward_range[1] <= self.reward_limits[1]
@@ -149,16 +144,30 @@ class StudyDesign:
         if self.policy not in policy_names():
             raise UnknownNameError("policy", self.policy, policy_names(), "Choose one of these.")
 
+    def _check_noise(self, noise: float) -> None:
+        if not is_number(noise) or not 0 < noise < math.inf:
+            raise ConfigurationError(
+                f"Expected a positive, finite noise; got reward_noise={noise!r}. Give the standard "
+                "deviation of a reward around its arm mean, or None to learn it."
+            )
+        width = self.reward_range[1] - self.reward_range[0]
+        if not LEAST_NOISE * width <= noise <= MOST_NOISE * width:
+            raise ConfigurationError(
+                f"Expected a noise from {LEAST_NOISE:g} to {MOST_NOISE:g} times the width of the "
+                f"reward range; got reward_noise={noise!r} for a width of {width:g}. "
+                "Check the units of both."
+            )
+
     @classmethod
     def declare(  # noqa: PLR0913, PLR0917 - the design of a study has this many parts
         cls,
         arms: Sequence[str],
         context: ContextDeclaration,
         reward_range: tuple[float, float],
-        reward_noise: float,
+        reward_noise: float | None,
         policy: str,
         seed: int,
-        settings: CocoSettings | None,
+        settings: CocoSettings | str | None,
         reward_limits: tuple[float, float] | None,
     ) -> "StudyDesign":
         """Read a design as a user writes it.
@@ -176,16 +185,18 @@ class StudyDesign:
                 f"Expected a mapping from feature to range or categories; got context={context!r}. "
                 "Write for example {'age': (18, 90)}, or {} for no context."
             )
+        if isinstance(settings, str):
+            settings = preset(settings)
         if settings is not None and not isinstance(settings, CocoSettings):
             raise ConfigurationError(
-                f"Expected CocoSettings; got settings={settings!r}. Leave it out for the defaults."
+                f"Expected CocoSettings or the name of a preset; got settings={settings!r}. Leave "
+                "it out for the defaults."
             )
         features = tuple(Feature.declare(name, declared) for name, declared in context.items())
         low, high = _as_range("reward_range", reward_range)
-        noise = float(reward_noise) if is_number(reward_noise) else reward_noise
+        noise = float(reward_noise) if is_number(reward_noise) else reward_noise  # type: ignore[arg-type]
         if reward_limits is None:
-            is_usable = is_number(noise) and 0 < noise < math.inf
-            margin = MOST_DEVIATIONS * noise if is_usable else 0.0
+            margin = _margin(noise, high - low)
             reward_limits = (low - margin, high + margin)
         # Plain numbers, whatever they came as, so that the design can be stored.
         return cls(
@@ -195,7 +206,7 @@ class StudyDesign:
             noise,
             policy,
             _as_whole(seed),
-            CocoSettings() if settings is None else settings,
+            default_settings(policy) if settings is None else settings,
             _as_range("reward_limits", reward_limits),
         )
 
@@ -216,7 +227,7 @@ class StudyDesign:
             len(self.arms),
             tuple(feature.num_categories for feature in self.features),
             STANDARD_RANGE,
-            self.reward_noise * self.scale,
+            None if self.reward_noise is None else self.reward_noise * self.scale,
         )
 
     def encode_context(self, values: ContextValues) -> FloatVector:
@@ -277,6 +288,14 @@ def is_number(value: object) -> bool:
     except OverflowError:
         return False
     return True
+
+
+def _margin(noise: object, width: float) -> float:
+    """Choose how far outside the range a reward may lie: half the width if noise is not known."""
+    if noise is None:
+        return width / 2
+    is_usable = is_number(noise) and 0 < float(noise) < math.inf  # type: ignore[arg-type]
+    return MOST_DEVIATIONS * float(noise) if is_usable else 0.0  # type: ignore[arg-type]
 
 
 def _as_whole(value: Any) -> Any:

@@ -16,10 +16,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average
-from cocobandits.models.base import Belief
+from cocobandits.models.base import Belief, Hyperparameters
+from cocobandits.policies.acquisitions.base import Motives
 from cocobandits.policies.base import Readings
-from cocobandits.study.design import FloatVector, StudyDesign
-from cocobandits.types import ArmValues, ArmVector, Values
+from cocobandits.study.design import FEATURE_RANGE, FloatVector, StudyDesign
+from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar, Values
 
 _INTERVAL = (0.05, 0.95)
 _NUM_BINS = 40
@@ -38,13 +39,42 @@ class Uncertainty(NamedTuple):
         return self.noise + self.person + self.population
 
 
+class Motive(NamedTuple):
+    """What an arm costs and tells, and what its probability is for.
+
+    Attributes:
+        regret: reward that pulling the arm now is expected to lose.
+        about_person: nats that its reward would tell about this user's best arm.
+        about_population: nats that its reward would tell about the population.
+        for_reward: its probability if only reward counted.
+        for_person: what is added, or taken away, in order to know this user.
+        for_population: what is added, or taken away, for later users.
+    """
+
+    regret: float
+    about_person: float
+    about_population: float
+    for_reward: float
+    for_person: float
+    for_population: float
+
+    @property
+    def probability(self) -> float:
+        """The sum of the three parts."""
+        return self.for_reward + self.for_person + self.for_population
+
+
 class ArmExplanation(NamedTuple):
-    """What is believed about one arm for one user; `interval` covers 90 % of the belief."""
+    """What is believed about one arm for one user; `interval` covers 90 % of the belief.
+
+    `motive` is None for policies that do not weigh information against reward.
+    """
 
     mean: float
     interval: tuple[float, float]
     best_probability: float
     uncertainty: Uncertainty
+    motive: Motive | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +85,10 @@ class Explanation:
     arms: dict[str, ArmExplanation]
 
     def __str__(self) -> str:
-        width = max(3, *(len(arm) for arm in self.arms))
+        return "\n".join(self._beliefs() + self._motives())
+
+    def _beliefs(self) -> list[str]:
+        width = self._width()
         head = f"{'arm':<{width}}  {'mean':>8}  {'90 % interval':>19}  {'P(best)':>7}"
         lines = [f"{head}  {'noise':>8}  {'person':>8}  {'population':>10}  {'total':>8}"]
         for arm, told in self.arms.items():
@@ -66,7 +99,33 @@ class Explanation:
                 f"{told.best_probability:7.3f}  {noise:8.3g}  {person:8.3g}  {population:10.3g}"
                 f"  {told.uncertainty.total:8.3g}"
             )
-        return "\n".join(lines)
+        return lines
+
+    def _motives(self) -> list[str]:
+        """List what each arm would cost and tell, and what its probability is made of."""
+        if any(told.motive is None for told in self.arms.values()):
+            return []
+        width = self._width()
+        lines = [
+            "",
+            f"{'':<{width}}  {'expected':>8}  {'nats told about':>19}  "
+            f"{'probability of being chosen':>39}",
+            f"{'arm':<{width}}  {'loss':>8}  {'user':>8}  {'population':>9}  "
+            f"{'total':>7}  {'reward':>7} + {'user':>7} + {'later users':>11}",
+        ]
+        for arm, told in self.arms.items():
+            motive = told.motive
+            assert motive is not None
+            lines.append(
+                f"{arm:<{width}}  {motive.regret:8.3g}  {motive.about_person:8.3g}  "
+                f"{motive.about_population:9.3g}  {motive.probability:7.3f}  "
+                f"{motive.for_reward:7.3f} + {motive.for_person:7.3f} + "
+                f"{motive.for_population:11.3f}"
+            )
+        return lines
+
+    def _width(self) -> int:
+        return max(3, *(len(arm) for arm in self.arms))
 
 
 @dataclass(frozen=True)
@@ -85,6 +144,7 @@ class Population:
 
 
 class _Summary(NamedTuple):
+    noise_variance: Scalar
     mean: ArmVector
     variance: ArmVector
     best_probability: ArmVector
@@ -96,6 +156,7 @@ def read_summary(belief: Belief) -> _Summary:
     """Read off a belief what an explanation needs."""
     values = belief.values()
     return _Summary(
+        jnp.asarray(belief.reward_noise, dtype=float) ** 2,
         belief.mean(),
         belief.variance(),
         belief.best_probability(),
@@ -104,16 +165,17 @@ def read_summary(belief: Belief) -> _Summary:
     )
 
 
-def explain(user: str, design: StudyDesign, readings: Readings) -> Explanation:
+def explain(
+    user: str, design: StudyDesign, readings: Readings, motives: Motives | None
+) -> Explanation:
     """Average over particles and split the variance into its three parts."""
     weights, summary = readings.log_weights, readings.values
     mean = average(weights, summary.mean)
     person = average(weights, summary.variance)
+    noise = average(weights, summary.noise_variance)
     population = average(weights, (summary.mean - mean[None, :]) ** 2)
     best = average(weights, summary.best_probability)
-    cumulative = np.asarray(average(weights, summary.cumulative))
-    # The same for every particle: they depend on the user's rewards alone.
-    values = np.asarray(summary.values[0])
+    values, cumulative = _average_cumulative(weights, summary)
     unit = design.scale**2
     arms = {}
     for number, arm in enumerate(design.arms):
@@ -123,12 +185,66 @@ def explain(user: str, design: StudyDesign, readings: Readings) -> Explanation:
             (float(design.restore(low)), float(design.restore(high))),
             float(best[number]),
             Uncertainty(
-                design.reward_noise**2,
+                float(noise) / unit,
                 float(person[number]) / unit,
                 float(population[number]) / unit,
             ),
+            None if motives is None else _motive(motives, number, design),
         )
     return Explanation(user, arms)
+
+
+def _average_cumulative(
+    weights: LogWeights, summary: _Summary
+) -> tuple[FloatVector, np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
+    """Average the particles' distribution functions, at values they share."""
+    values, cumulative = np.asarray(summary.values), np.asarray(summary.cumulative)
+    if np.all(values == values[:1]):
+        return values[0], np.asarray(average(weights, summary.cumulative))
+    # Particles with a noise of their own lay out their own values.
+    common = np.sort(values.ravel())[:: len(values)]
+    shared = np.stack(
+        [
+            [np.interp(common, places, row) for row in rows]
+            for places, rows in zip(values, cumulative, strict=True)
+        ]
+    )
+    return common, np.asarray(average(weights, jnp.asarray(shared)))
+
+
+def _motive(motives: Motives, arm: int, design: StudyDesign) -> Motive:
+    regret, *others = (float(part[arm]) for part in motives)
+    return Motive(regret / design.scale, *others)
+
+
+def summarise_hyperparameters(
+    design: StudyDesign, readings: Readings | None
+) -> dict[str, tuple[float, float, float]]:
+    """Weigh the particles' hyperparameters, in the study's units."""
+    if readings is None:
+        return {}
+    learned: Hyperparameters = readings.values
+    columns = {}
+    if learned.arm_lengthscale is not None:
+        columns["arm lengthscale"] = learned.arm_lengthscale / design.scale
+    if learned.context_lengthscales is not None:
+        for number, feature in enumerate(design.features):
+            low, high = feature.range or FEATURE_RANGE
+            unit = (high - low) / (FEATURE_RANGE[1] - FEATURE_RANGE[0])
+            columns[f"{feature.name} lengthscale"] = learned.context_lengthscales[:, number] * unit
+    if learned.amplitude is not None:
+        columns["amplitude"] = learned.amplitude
+    if learned.noise is not None:
+        columns["noise"] = learned.noise / design.scale
+    weights = np.exp(np.asarray(readings.log_weights))
+    return {name: _quantiles(np.asarray(column), weights) for name, column in columns.items()}
+
+
+def _quantiles(values: FloatVector, weights: FloatVector) -> tuple[float, float, float]:
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order]) / np.sum(weights)
+    low, middle, high = values[order][np.searchsorted(reached, (_INTERVAL[0], 0.5, _INTERVAL[1]))]
+    return float(low), float(middle), float(high)
 
 
 def describe_population(

@@ -33,18 +33,20 @@ from cocobandits.study.design import (
     FloatVector,
     StudyDesign,
 )
+from cocobandits.study.diagnosis import Diagnosis, diagnose
 from cocobandits.study.explanation import (
     Explanation,
     Population,
     describe_population,
     explain,
     read_summary,
+    summarise_hyperparameters,
 )
 from cocobandits.types import RngKey, Scalar
 
 T = TypeVar("T")
 
-_PURPOSES = {"start": 0, "decide": 1, "update": 2}
+_PURPOSES = {"start": 0, "decide": 1, "update": 2, "diagnose": 3}
 
 
 class Study:
@@ -53,13 +55,15 @@ class Study:
     Args:
         arms: names of the arms, at least two.
         context: feature name → (low, high), or a list of category names. Empty for no context.
-        reward_range: where arm means lie; the grid of npm-ts and gids reaches half a cell further.
-        reward_noise: standard deviation of a reward around its arm mean.
+        reward_range: where arm means lie; grids reach half a cell further.
+        reward_noise: standard deviation of a reward around its arm mean; None learns it (coids,
+            npm-ts and gids).
         policy: how arms are chosen; see `cocobandits.policies.registry.policy_names`.
         seed: fixes every decision.
-        settings: how the population is modelled; the default is the paper's preset.
+        settings: how the population is modelled: `CocoSettings`, or the name of a preset, "learned"
+            or "paper". By default "paper" for npm-ts and gids, "learned" for all others.
         reward_limits: a reward outside is refused as a typing error; by default the range and ten
-            noise deviations on either side.
+            noise deviations on either side (half the width if the noise is not known).
 
     Raises:
         ConfigurationError: the design is refused; the message says what to change.
@@ -71,10 +75,10 @@ class Study:
         arms: Sequence[str],
         context: ContextDeclaration,
         reward_range: tuple[float, float],
-        reward_noise: float,
-        policy: str = "npm-ts",
+        reward_noise: float | None,
+        policy: str = "coids",
         seed: int = 0,
-        settings: CocoSettings | None = None,
+        settings: CocoSettings | str | None = None,
         reward_limits: tuple[float, float] | None = None,
     ) -> None:
         self._begin(
@@ -272,8 +276,32 @@ class Study:
             UnknownNameError: the user is not enrolled.
             UnsupportedError: the policy holds no beliefs.
         """
-        context, statistics = self._policy.users(self._state).of(self._find_user(user))
-        return explain(user, self._design, self._read(context, statistics, read_summary))
+        number = self._find_user(user)
+        context, statistics = self._policy.users(self._state).of(number)
+        readings = self._read(context, statistics, read_summary)
+        return explain(user, self._design, readings, self._policy.motives(self._state, number))
+
+    def diagnose(self) -> Diagnosis:
+        """Compare, in nats, what the policy assumes of the population with what else there is.
+
+        A policy without particles (mtts, ind-ts) has a nonparametric population learned for it now,
+        which takes seconds to minutes.
+
+        Raises:
+            ConfigurationError: a grid for that is too large for these arms.
+            NumericalError: no particle can explain the rewards.
+        """
+        users = self._policy.users(self._state)
+        key = self._key("diagnose", self._num_updates)
+        return diagnose(key, self._design, users, self.log_evidence)
+
+    def hyperparameters(self) -> dict[str, tuple[float, float, float]]:
+        """Summarise what particles have learned besides the population: 5 %, 50 % and 95 % points.
+
+        Lengthscales are in units of reward and of each feature, `amplitude` in nats, `noise` in
+        units of reward. Empty for a policy that learns none.
+        """
+        return summarise_hyperparameters(self._design, self._policy.hyperparameters(self._state))
 
     def population(self, context: ContextValues | None = None) -> Population:
         """Describe the arm means of users at a context, under the posterior mean population.
@@ -399,7 +427,7 @@ class Study:
         if answer is None:
             raise UnsupportedError(
                 f"Expected a policy that holds beliefs; got policy={self._design.policy!r}. "
-                "Use another policy, for example 'npm-ts'."
+                "Use another policy, for example 'coids'."
             )
         return answer
 

@@ -1,6 +1,13 @@
 """The paper's population model: a Gaussian process on the log-density over a tensor grid."""
 
+from cocobandits.models.log_density.basis import BasisName
 from cocobandits.models.log_density.grid import Axis, CategoricalAxis
 from cocobandits.models.log_density.model import LogDensityConfig, LogDensityModel
 
-__all__ = ["Axis", "CategoricalAxis", "LogDensityConfig", "LogDensityModel"]
+__all__ = [
+    "Axis",
+    "BasisName",
+    "CategoricalAxis",
+    "LogDensityConfig",
+    "LogDensityModel",
+]

@@ -11,15 +11,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from cocobandits.models.base import Belief, Statistics
+from cocobandits.models.log_density.best_and_reward import (
+    RewardTables,
+    higher_masses,
+    reward_tables,
+    rival_masses,
+)
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
+from cocobandits.models.log_density.tensors import marginals, times
 from cocobandits.models.log_density.within_cell import (
     CellTables,
     cell_tables,
     cumulative_in_cell,
 )
 from cocobandits.models.truncated_normal import quadrature, truncated_quantile
-from cocobandits.types import ArmCells, ArmValues, ArmVector, RngKey, Scalar, Values
+from cocobandits.types import ArmCells, ArmValues, ArmVector, Number, RngKey, Scalar, Values
 
 
 @jax.tree_util.register_dataclass
@@ -31,18 +38,18 @@ class GridBelief(Belief):
     statistics: Statistics
     tables: CellTables
     axis: Axis = field(metadata={"static": True})
-    reward_noise: float = field(metadata={"static": True})
+    reward_noise: Scalar
     kind: LikelihoodName = field(metadata={"static": True})
 
     def mean(self) -> ArmVector:
         """Compute E[μ_a]."""
-        return jnp.sum(self._marginals() * self.tables.mean, axis=1)
+        return jnp.sum(marginals(self.probabilities) * self.tables.mean, axis=1)
 
     def variance(self) -> ArmVector:
         """Compute Var(μ_a), cell by cell around the mean."""
-        marginals, mean = self._marginals(), self.mean()[:, None]
+        shares, mean = marginals(self.probabilities), self.mean()[:, None]
         centred = self.tables.square - 2 * mean * self.tables.mean + mean**2
-        return jnp.maximum(jnp.sum(marginals * centred, axis=1), 0.0)
+        return jnp.maximum(jnp.sum(shares * centred, axis=1), 0.0)
 
     def best_probability(self) -> ArmVector:
         """Compute P(arm a has the largest mean)."""
@@ -62,9 +69,9 @@ class GridBelief(Belief):
         inside, cells = cumulative_in_cell(
             self.statistics, self.axis, self.reward_noise, self.kind, values
         )
-        marginals = self._marginals()
-        lower = jnp.cumsum(marginals, axis=1) - marginals
-        return jnp.clip(lower[:, cells] + marginals[:, cells] * inside, 0.0, 1.0)
+        shares = marginals(self.probabilities)
+        lower = jnp.cumsum(shares, axis=1) - shares
+        return jnp.clip(lower[:, cells] + shares[:, cells] * inside, 0.0, 1.0)
 
     def predictive(self, rewards: Values) -> ArmValues:
         """Compute Σ_cells P(cell) · p(rewards and the next one | cell) / p(rewards | cell)."""
@@ -74,7 +81,26 @@ class GridBelief(Belief):
 
         following = jax.vmap(next_log_likelihood)(rewards)
         ratio = jnp.exp(following - self._log_likelihood(self.statistics)[None, :, :])
-        return jnp.einsum("ac,rac->ar", self._marginals(), ratio)
+        return jnp.einsum("ac,rac->ar", marginals(self.probabilities), ratio)
+
+    def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
+        """Compute the density of the next reward of every arm together with who is best."""
+        tables = reward_tables(self.statistics, self.axis, self.reward_noise, self.kind, rewards)
+        pulled = [self._best_and_reward_of(arm, table) for arm, table in enumerate(tables)]
+        return jnp.stack(pulled, axis=1)
+
+    def _best_and_reward_of(self, arm: int, tables: RewardTables) -> Float[Array, "best value"]:
+        masses = rival_masses(self.probabilities, arm)
+        rows = []
+        for best in range(self.probabilities.ndim):
+            patterns = tables.winner[best]
+            mass = jnp.concatenate([masses[(slice(None), *pattern)] for pattern in patterns])
+            row = mass @ jnp.concatenate(list(patterns.values()))
+            if best != arm:
+                win = self.tables.win[best]
+                row += higher_masses(self.probabilities, win, arm, best) @ tables.any_winner
+            rows.append(row)
+        return jnp.stack(rows)
 
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
         """Spread the joint cell probabilities of two arms over square bins."""
@@ -111,12 +137,6 @@ class GridBelief(Belief):
             self.probabilities, gains, total, self.axis, self.reward_noise, self.kind
         )
 
-    def _marginals(self) -> ArmCells:
-        arms = range(self.probabilities.ndim)
-        return jnp.stack(
-            [jnp.sum(self.probabilities, axis=tuple(b for b in arms if b != a)) for a in arms]
-        )
-
     def _log_likelihood(self, statistics: Statistics) -> ArmCells:
         return arm_log_likelihood(statistics, self.axis, self.reward_noise, self.kind)
 
@@ -126,16 +146,14 @@ def grid_belief(  # noqa: PLR0913, PLR0917 - a belief has this many parts
     log_likelihood: ArmCells,
     statistics: Statistics,
     axis: Axis,
-    reward_noise: float,
+    reward_noise: Number,
     kind: LikelihoodName,
 ) -> GridBelief:
     """Multiply weights of cells by one likelihood vector per arm, and normalise."""
     peaks = jnp.max(log_likelihood, axis=1)
     likelihood = jnp.exp(log_likelihood - peaks[:, None])
-    for arm in range(weights.ndim):
-        shape = [1] * weights.ndim
-        shape[arm] = axis.size
-        weights = weights * likelihood[arm].reshape(shape)
+    weights = times(weights, likelihood)
     tables = cell_tables(statistics, axis, reward_noise, kind)
     probabilities = weights / jnp.sum(weights)
-    return GridBelief(probabilities, statistics, tables, axis, reward_noise, kind)
+    noise = jnp.asarray(reward_noise)
+    return GridBelief(probabilities, statistics, tables, axis, noise, kind)

@@ -5,6 +5,7 @@ Owns where nodes and cell edges lie. Does not know kernels or densities.
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -84,3 +85,11 @@ class CategoricalAxis:
 
 
 ContextAxis = Axis | CategoricalAxis
+
+
+class GridAxes(NamedTuple):
+    """The axes of a grid: the same for each arm, then one per feature."""
+
+    num_arms: int
+    arm: Axis
+    contexts: tuple[ContextAxis, ...]

@@ -14,13 +14,13 @@ from cocobandits.models.truncated_normal import (
     sample_mean,
     spread_log_likelihood,
 )
-from cocobandits.types import ArmCells
+from cocobandits.types import ArmCells, Number
 
 LikelihoodName = Literal["cell", "node"]
 
 
 def arm_log_likelihood(
-    statistics: Statistics, axis: Axis, reward_noise: float, kind: LikelihoodName
+    statistics: Statistics, axis: Axis, reward_noise: Number, kind: LikelihoodName
 ) -> ArmCells:
     """Compute log p(rewards of arm a | μ_a in cell): averaged over the cell, or at its node."""
     if kind == "cell":

@@ -1,33 +1,34 @@
 """Populations as normalised exponentials of a Gaussian process.
 
 (Paper, "Modelling of Reward Distributions" and App. "KL expansion".) A particle ξ gives
-f(μ, x) = amplitude · Σ_m √λ_m ξ_m φ_m(μ) ψ_m(x), and the population P(μ | x) is the softmax of f
-over the cells of the arm grid. Evidence and gradient are contractions of that tensor with one
-vector per arm:
+f(μ, x) = Σ_m c_m(ξ, x) φ_m(μ) with the functions and coefficients of a basis, and the population
+P(μ | x) is the softmax of f over the cells of the arm grid. Evidence and gradient are contractions
+of that tensor with one vector per arm:
 
-    log p(history | ξ, x)     = log Σ_cells P(cell | x) ∏_a L_a(cell_a)
-    ∂/∂ξ_m log p(history | ξ, x) = amplitude · √λ_m ψ_m(x) · (E[φ_m | history] - E[φ_m])
+    log p(history | ξ, x)        = log Σ_cells P(cell | x) ∏_a L_a(cell_a)
+    ∂/∂c_m log p(history | ξ, x) = E[φ_m | history] - E[φ_m]
 """
 
+import math
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from cocobandits.errors import ConfigurationError, GridTooLargeError
-from cocobandits.models.base import PopulationModel, Statistics
-from cocobandits.models.log_density.basis import AxisBasis, decompose, leading_modes
+from cocobandits.models.base import Hyperparameters, PopulationModel, Statistics
+from cocobandits.models.log_density.basis import Basis, BasisName, Coefficients
 from cocobandits.models.log_density.belief import GridBelief, grid_belief
-from cocobandits.models.log_density.grid import Axis, ContextAxis
-from cocobandits.models.log_density.kernel import KERNELS, KernelName
+from cocobandits.models.log_density.grid import Axis, ContextAxis, GridAxes
+from cocobandits.models.log_density.hilbert import HilbertBasis, HyperDeviations
+from cocobandits.models.log_density.karhunen_loeve import KarhunenLoeveBasis
+from cocobandits.models.log_density.kernel import KERNELS, KernelName, KernelScales
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.types import Context, LogWeights, Parameters, Particles, Scalar
-
-Tensor = Float[Array, "*cells"]
-Core = Float[Array, "*axis_modes"]
+from cocobandits.models.log_density.tensors import Tensor, marginals, times
+from cocobandits.types import ArmCells, Context, LogWeights, Parameters, Particles, RngKey, Scalar
 
 _BYTES_PER_CELL = 3 * 8
 
@@ -36,6 +37,8 @@ _BYTES_PER_CELL = 3 * 8
 class LogDensityConfig:
     """Grid, kernel and likelihood; the defaults are the paper's, amplitude 2 where it is silent.
 
+    With the basis "hilbert", lengthscales and amplitude are prior medians, and the deviations
+    those of their logarithms; with `noise_deviation` the noise is learned too.
     `num_particles` and `memory_limit_gb` bound what a whole set of particles may need: a belief
     about one user takes up to three doubles per cell and particle.
     """
@@ -49,6 +52,10 @@ class LogDensityConfig:
     context_lengthscale: float = 0.7
     amplitude: float = 2.0
     num_modes: int = 80
+    basis: BasisName = "karhunen-loeve"
+    lengthscale_deviation: float = 0.4
+    amplitude_deviation: float = 0.6
+    noise_deviation: float = 0.0
     likelihood: LikelihoodName = "cell"
     num_particles: int = 200
     memory_limit_gb: float = 2.0
@@ -70,6 +77,13 @@ class LogDensityConfig:
                 raise ConfigurationError(
                     f"Expected a positive number; got {name}={value}. Give a positive value."
                 )
+        for name in ("lengthscale_deviation", "amplitude_deviation", "noise_deviation"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise ConfigurationError(
+                    f"Expected a number of at least zero; got {name}={value}. Zero fixes what it "
+                    "is the deviation of."
+                )
         for name in ("num_modes", "num_particles"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(
@@ -77,6 +91,7 @@ class LogDensityConfig:
                 )
         for name, value, allowed in (
             ("kernel", self.kernel, tuple(KERNELS)),
+            ("basis", self.basis, ("karhunen-loeve", "hilbert")),
             ("likelihood", self.likelihood, ("cell", "node")),
         ):
             if value not in allowed:
@@ -84,6 +99,11 @@ class LogDensityConfig:
                     f"Expected {name} in {allowed}; got {name}={value!r}. Choose one of these."
                 )
         self._check_memory()
+
+    @property
+    def is_noise_learned(self) -> bool:
+        """Whether each particle has a noise of its own."""
+        return self.noise_deviation > 0
 
     def _check_memory(self) -> None:
         num_cells = self.arm_axis.size**self.num_arms
@@ -107,27 +127,10 @@ class LogDensityModel(PopulationModel):
 
     def __init__(self, config: LogDensityConfig) -> None:
         self.config = config
-        arm = decompose(config.arm_axis, config.kernel, config.arm_lengthscale)
-        contexts = [
-            decompose(axis, config.kernel, config.context_lengthscale)
-            for axis in config.context_axes
-        ]
-        bases = [arm] * config.num_arms + contexts
-        modes = leading_modes([basis.eigenvalues for basis in bases], config.num_modes)
-        if len(modes.eigenvalues) < config.num_modes:
-            raise ConfigurationError(
-                f"Expected at most {len(modes.eigenvalues)} modes on this grid; "
-                f"got num_modes={config.num_modes}. Lower it or refine the grid."
-            )
-        arm_indices = modes.indices[:, : config.num_arms]
-        num_arm_modes = int(arm_indices.max()) + 1
-        self._arm_basis = arm.keep(num_arm_modes)
-        self._context_bases: list[AxisBasis] = contexts
-        self._context_indices = modes.indices[:, config.num_arms :]
-        self._core_shape = (num_arm_modes,) * config.num_arms
-        self._core_indices = np.ravel_multi_index(tuple(arm_indices.T), self._core_shape)
-        self._scales = jnp.asarray(config.amplitude * np.sqrt(modes.eigenvalues))
-        self.eigenvalues = modes.eigenvalues
+        self.basis = _build_basis(config)
+        indices = self.basis.arm_indices
+        self._core_shape = (self.basis.arm_functions.shape[1],) * config.num_arms
+        self._core_indices = np.ravel_multi_index(tuple(indices.T), self._core_shape)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LogDensityModel) and self.config == other.config
@@ -137,8 +140,8 @@ class LogDensityModel(PopulationModel):
 
     @property
     def num_parameters(self) -> int:
-        """Number of modes M."""
-        return self.config.num_modes
+        """Those of the basis, and one for the noise if it is learned."""
+        return self.basis.num_parameters + int(self.config.is_noise_learned)
 
     @property
     def num_arms(self) -> int:
@@ -153,31 +156,50 @@ class LogDensityModel(PopulationModel):
 
     @property
     def reward_noise(self) -> float:
-        """Standard deviation σ of a reward."""
+        """Standard deviation σ of a reward; its prior median if it is learned."""
         return self.config.reward_noise
 
     @property
+    def noise_range(self) -> tuple[float, float]:
+        """Two prior deviations to either side of the median."""
+        stretch = math.exp(2 * self.config.noise_deviation)
+        return self.config.reward_noise / stretch, self.config.reward_noise * stretch
+
+    def noise(self, parameters: Parameters) -> Scalar:
+        """Read the standard deviation of a reward under a particle."""
+        median = jnp.asarray(self.config.reward_noise)
+        if not self.config.is_noise_learned:
+            return median
+        return median * jnp.exp(self.config.noise_deviation * parameters[-1])
+
+    @property
     def captured_variance(self) -> float:
-        """Share of the prior variance of f that the kept modes carry, averaged over the grid."""
-        sizes = [self.config.arm_axis.size] * self.num_arms
-        sizes += [axis.size for axis in self.config.context_axes]
-        # A correlation matrix has trace equal to its size, and the Kronecker product their product.
-        return float(np.sum(self.eigenvalues) / np.prod(np.array(sizes, dtype=float)))
+        """Share of the prior variance of f that the kept modes carry, averaged over the grid.
+
+        Hyperparameters are at their medians.
+        """
+        num_modes = len(self.basis.arm_indices)
+        ones = jnp.zeros(self.num_parameters).at[:num_modes].set(1.0)
+        nodes = [axis.nodes for axis in self.config.context_axes]
+        corners = [part.ravel() for part in jnp.meshgrid(*nodes)]
+        contexts = jnp.stack(corners, axis=1) if nodes else jnp.zeros((1, 0))
+        squares = jax.vmap(lambda x: self.basis.coefficients(ones, x) ** 2)(contexts)
+        axis_squares = jnp.mean(self.basis.arm_functions**2, axis=0)
+        variances = jnp.mean(squares, axis=0) * jnp.prod(
+            axis_squares[self.basis.arm_indices], axis=1
+        )
+        return float(jnp.sum(variances)) / self.config.amplitude**2
 
     def log_density(self, parameters: Parameters, context: Context) -> Tensor:
         """Evaluate f(μ, x), up to normalisation, at every node of the arm grid."""
-        tensor = self._core(parameters * self._mode_weights(context))
-        for _ in range(self.num_arms):
-            # Each pass contracts the first axis and appends its nodes as the last one.
-            tensor = jnp.tensordot(tensor, self._arm_basis.eigenvectors, axes=(0, 1))
-        return tensor
+        return self._expand(self.basis.coefficients(parameters, context))
 
     def log_evidence(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> Scalar:
         """Compute log Σ_cells P(cell | x) ∏_a L_a(cell_a)."""
         weights = _unnormalised(self.log_density(parameters, context))
-        likelihood, log_scale = self._likelihood_vectors(statistics)
+        likelihood, log_scale = _scaled(self._log_likelihood(self.noise(parameters), statistics))
         explained = weights
         for arm in reversed(range(self.num_arms)):
             explained = explained @ likelihood[arm]
@@ -187,24 +209,45 @@ class LogDensityModel(PopulationModel):
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> tuple[Scalar, Parameters]:
         """Compute the log-evidence and its gradient: posterior minus prior mean of the basis."""
-        mode_weights = self._mode_weights(context)
-        weights = _unnormalised(self.log_density(parameters, context))
-        likelihood, log_scale = self._likelihood_vectors(statistics)
-        prior, prior_total = self._basis_moments(weights, jnp.ones_like(likelihood))
-        posterior, posterior_total = self._basis_moments(weights, likelihood)
-        gradient = mode_weights * (posterior / posterior_total - prior / prior_total)
+        coefficients, pull_back = jax.vjp(
+            lambda given: self.basis.coefficients(given, context), parameters
+        )
+        weights = _unnormalised(self._expand(coefficients))
+        likelihood, log_scale = _scaled(self._log_likelihood(self.noise(parameters), statistics))
+        joint = times(weights, likelihood)
+        prior_total, posterior_total = jnp.sum(weights), jnp.sum(joint)
+        # One pass over the basis for both means.
+        (gradient,) = pull_back(self._basis_sums(joint / posterior_total - weights / prior_total))
+        if self.config.is_noise_learned:
+            shares = marginals(joint / posterior_total)
+            gradient = gradient + self._noise_gradient(parameters, statistics, shares)
         return jnp.log(posterior_total) - jnp.log(prior_total) + log_scale, gradient
+
+    def hyperparameters(self, parameters: Parameters) -> Hyperparameters:
+        """Read lengthscales and amplitude if the basis learns them, and the noise if it is."""
+        learned = Hyperparameters()
+        if self.config.basis == "hilbert":
+            scales = self.basis.kernel_scales(parameters)
+            learned = Hyperparameters(*map(jnp.asarray, scales))
+        return learned._replace(
+            noise=self.noise(parameters) if self.config.is_noise_learned else None
+        )
+
+    def interweave(self, rng_key: RngKey, parameters: Parameters) -> Parameters:
+        """Move the hyperparameters while the population stays."""
+        return self.basis.interweave(rng_key, parameters)
 
     def posterior(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> GridBelief:
         """Multiply the population by the user's likelihood and normalise."""
-        return self._belief(_unnormalised(self.log_density(parameters, context)), statistics)
+        weights = _unnormalised(self.log_density(parameters, context))
+        return self._belief(weights, self.noise(parameters), statistics)
 
     def marginal(
         self, particles: Particles, log_weights: LogWeights, context: Context
     ) -> GridBelief:
-        """Average the cell probabilities."""
+        """Average the cell probabilities; a learned noise enters by its geometric mean."""
 
         def add(number: Int[Array, ""], total: Tensor) -> Tensor:
             weights = _unnormalised(self.log_density(particles[number], context))
@@ -214,53 +257,70 @@ class LogDensityModel(PopulationModel):
         # One particle after another: all at once would need a grid for each.
         empty = jnp.zeros((self.config.arm_axis.size,) * self.num_arms)
         total = jax.lax.fori_loop(0, len(particles), add, empty)
-        return self._belief(total, Statistics.empty(self.num_arms))
+        noise = jnp.exp(shares @ jnp.log(jax.vmap(self.noise)(particles)))
+        return self._belief(total, noise, Statistics.empty(self.num_arms))
 
-    def _belief(self, weights: Tensor, statistics: Statistics) -> GridBelief:
+    def _belief(self, weights: Tensor, noise: Scalar, statistics: Statistics) -> GridBelief:
         config = self.config
-        settings = (config.arm_axis, config.reward_noise, config.likelihood)
+        log_likelihood = self._log_likelihood(noise, statistics)
         return grid_belief(
-            weights, arm_log_likelihood(statistics, *settings), statistics, *settings
+            weights, log_likelihood, statistics, config.arm_axis, noise, config.likelihood
         )
 
-    def _mode_weights(self, context: Context) -> Parameters:
-        """Compute amplitude · √λ_m · ψ_m(x) for every mode."""
-        weights = self._scales
-        for feature, basis in enumerate(self._context_bases):
-            weights = weights * basis.at(context[feature])[self._context_indices[:, feature]]
-        return weights
+    def _expand(self, coefficients: Coefficients) -> Tensor:
+        """Sum the modes at every node of the arm grid."""
+        # Modes with the same arm part meet in one entry of a small tensor.
+        core = jnp.zeros(int(np.prod(self._core_shape))).at[self._core_indices].add(coefficients)
+        tensor = core.reshape(self._core_shape)
+        for _ in range(self.num_arms):
+            # Each pass contracts the first axis and appends its nodes as the last one.
+            tensor = jnp.tensordot(tensor, self.basis.arm_functions, axes=(0, 1))
+        return tensor
 
-    def _core(self, coefficients: Parameters) -> Core:
-        """Collect the coefficients of modes with the same arm part into one small tensor."""
-        core = jnp.zeros(int(np.prod(self._core_shape)))
-        return core.at[self._core_indices].add(coefficients).reshape(self._core_shape)
+    def _log_likelihood(self, noise: Scalar, statistics: Statistics) -> ArmCells:
+        return arm_log_likelihood(statistics, self.config.arm_axis, noise, self.config.likelihood)
 
-    def _likelihood_vectors(
-        self, statistics: Statistics
-    ) -> tuple[Float[Array, "arm cell"], Scalar]:
-        """Scale each arm's vector to a maximum of one, and return the log of what was taken out."""
-        config = self.config
-        logs = arm_log_likelihood(
-            statistics, config.arm_axis, config.reward_noise, config.likelihood
+    def _noise_gradient(
+        self, parameters: Parameters, statistics: Statistics, shares: ArmCells
+    ) -> Parameters:
+        """Weigh the slope of each cell's log-likelihood by the user's posterior of that cell."""
+        _, pull_back = jax.vjp(
+            lambda given: self._log_likelihood(self.noise(given), statistics), parameters
         )
-        peaks = jnp.max(logs, axis=1)
-        return jnp.exp(logs - peaks[:, None]), jnp.sum(peaks)
+        return pull_back(shares)[0]
 
-    def _basis_moments(
-        self, weights: Tensor, vectors: Float[Array, "arm cell"]
-    ) -> tuple[Parameters, Scalar]:
-        """Sum (weights · vectors) times each basis function, and times one."""
-        # A column of ones beside the eigenvectors gives the total in the same contraction.
-        ones = jnp.ones((self.config.arm_axis.size, 1))
-        functions = jnp.concatenate([ones, self._arm_basis.eigenvectors], axis=1)
-        moments = weights
-        for arm in reversed(range(self.num_arms)):
-            # Contracting the last cell axis each time leaves the arms in reverse order.
-            moments = jnp.tensordot(moments, vectors[arm][:, None] * functions, axes=(arm, 0))
-        moments = moments.transpose()
-        inner = moments[(slice(1, None),) * self.num_arms]
-        return inner.reshape(-1)[self._core_indices], moments[(0,) * self.num_arms]
+    def _basis_sums(self, weights: Tensor) -> Coefficients:
+        """Sum the weights times each basis function."""
+        sums = weights
+        for _ in range(self.num_arms):
+            # Each pass contracts the first axis and appends its modes as the last one.
+            sums = jnp.tensordot(sums, self.basis.arm_functions, axes=(0, 0))
+        return sums.reshape(-1)[self._core_indices]
 
 
 def _unnormalised(log_density: Tensor) -> Tensor:
     return jnp.exp(log_density - jnp.max(log_density))
+
+
+def _scaled(log_likelihood: ArmCells) -> tuple[ArmCells, Scalar]:
+    """Scale each arm's vector to a maximum of one, and return the log of what was taken out."""
+    peaks = jnp.max(log_likelihood, axis=1)
+    return jnp.exp(log_likelihood - peaks[:, None]), jnp.sum(peaks)
+
+
+def _build_basis(config: LogDensityConfig) -> Basis:
+    axes = GridAxes(config.num_arms, config.arm_axis, config.context_axes)
+    medians = KernelScales(
+        config.arm_lengthscale,
+        jnp.full(len(config.context_axes), config.context_lengthscale),
+        config.amplitude,
+    )
+    if config.basis == "karhunen-loeve":
+        return KarhunenLoeveBasis(axes, config.kernel, medians, config.num_modes)
+    return HilbertBasis(
+        axes,
+        config.kernel,
+        medians,
+        config.num_modes,
+        HyperDeviations(config.lengthscale_deviation, config.amplitude_deviation),
+    )

@@ -2,8 +2,8 @@
 
 A particle gives a probability to each cell; inside the cell its density is flat, and a user's
 rewards tilt it to a truncated normal. These tables hold the moments and the tie-breaking
-probabilities of those truncated normals. They depend on the user's rewards only, not on the
-particle, and so are computed once for all particles.
+probabilities of those truncated normals. They depend on the user's rewards and the noise, and so
+are computed once for all particles unless each has a noise of its own.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from cocobandits.models.base import Statistics
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName
 from cocobandits.models.truncated_normal import quadrature, truncated
-from cocobandits.types import ArmCells, ArmValues, Values
+from cocobandits.types import ArmCells, ArmValues, Number, Values
 
 # One entry of size two per rival: it sits in a lower cell (0) or in the same one (1).
 Duels = Float[Array, "arm cell *rival"]
@@ -32,7 +32,7 @@ class CellTables(NamedTuple):
 
 
 def cell_tables(
-    statistics: Statistics, axis: Axis, reward_noise: float, kind: LikelihoodName
+    statistics: Statistics, axis: Axis, reward_noise: Number, kind: LikelihoodName
 ) -> CellTables:
     """Integrate over the inside of every cell."""
     if kind == "node":
@@ -56,7 +56,7 @@ def cell_tables(
 
 
 def cumulative_in_cell(
-    statistics: Statistics, axis: Axis, reward_noise: float, kind: LikelihoodName, values: Values
+    statistics: Statistics, axis: Axis, reward_noise: Number, kind: LikelihoodName, values: Values
 ) -> tuple[ArmValues, Int[Array, " value"]]:
     """Compute P(μ_a ≤ value | μ_a in the cell of value), and that cell."""
     inside = jnp.clip(values, axis.edges[0], axis.edges[-1])

@@ -1,12 +1,33 @@
 """What an acquisition is: something read off each particle's belief, then combined."""
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from cocobandits.models.base import Belief
 from cocobandits.types import ArmVector, LogWeights
 
 T = TypeVar("T")
+
+
+class Motives(NamedTuple):
+    """What speaks for each arm, and what its probability is for.
+
+    Attributes:
+        regret: reward that pulling the arm now is expected to lose.
+        about_person: nats that its reward would tell about this user's best arm.
+        about_population: nats that its reward would tell about the population.
+        for_reward: its probability if only reward counted.
+        for_person: what is added (or taken away) because this user is to be known.
+        for_population: what is added because later users are to profit; the three sum to the
+            probability.
+    """
+
+    regret: ArmVector
+    about_person: ArmVector
+    about_population: ArmVector
+    for_reward: ArmVector
+    for_person: ArmVector
+    for_population: ArmVector
 
 
 class Acquisition(ABC, Generic[T]):
@@ -19,3 +40,8 @@ class Acquisition(ABC, Generic[T]):
     @abstractmethod
     def combine(self, log_weights: LogWeights, readings: T) -> ArmVector:
         """Compute arm probabilities from the readings of all particles."""
+
+    def motives(self, log_weights: LogWeights, readings: T) -> Motives | None:
+        """Say what the probabilities are for; None for a rule that cannot tell."""
+        del log_weights, readings
+        return None

@@ -6,7 +6,6 @@ negative; it is floored at zero. The particle is drawn first and its optimal mix
 marginal law is Σ_s w_s π_s.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,12 +18,10 @@ from cocobandits.inference.weights import average, entropy
 from cocobandits.models.base import Belief, PopulationModel
 from cocobandits.policies.acquisitions.base import Acquisition
 from cocobandits.policies.acquisitions.information import best_mixture
-from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar, Values
+from cocobandits.policies.acquisitions.rewards import RewardGrid
+from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
 
-# Rewards further outside the range of arm means than this many deviations hardly ever happen.
-_TAIL = 5.0
 _TINY = float(np.finfo(float).tiny)
-_FEWEST_REWARDS, _MOST_REWARDS = 64, 512
 
 
 class GidsReading(NamedTuple):
@@ -36,32 +33,19 @@ class GidsReading(NamedTuple):
 
 @dataclass(frozen=True)
 class GlobalInformationDirectedSampling(Acquisition[GidsReading]):
-    """The paper's GIDS, with its optimum in closed form.
+    """The paper's GIDS, with its optimum in closed form; gains are summed over `rewards`."""
 
-    `lowest` to `highest` in `num_rewards` even steps are the rewards over which gains are summed.
-    """
-
-    lowest: float
-    highest: float
-    num_rewards: int
+    rewards: RewardGrid
 
     @classmethod
     def for_model(cls, model: PopulationModel) -> "GlobalInformationDirectedSampling":
-        """Lay out rewards one noise deviation apart, or closer, over all that can happen.
-
-        Predictive densities are at least as wide as the noise, and sums over a grid of that
-        spacing integrate a Gaussian to nine digits. Noise below about 1/500 of the range gets a
-        wider spacing; the shares of rewards are normalised over the grid all the same.
-        """
-        low, high = model.mean_range
-        lowest, highest = low - _TAIL * model.reward_noise, high + _TAIL * model.reward_noise
-        steps = math.ceil((highest - lowest) / model.reward_noise)
-        return cls(lowest, highest, min(max(steps + 1, _FEWEST_REWARDS), _MOST_REWARDS))
+        """Lay out rewards over all that can happen."""
+        return cls(RewardGrid.for_model(model))
 
     def read(self, belief: Belief) -> GidsReading:
         """Read expected regret and the density of the next reward."""
         return GidsReading(
-            belief.expected_best() - belief.mean(), belief.predictive(self._rewards())
+            belief.expected_best() - belief.mean(), belief.predictive(self.rewards.values())
         )
 
     def combine(self, log_weights: LogWeights, readings: GidsReading) -> ArmVector:
@@ -84,6 +68,3 @@ class GlobalInformationDirectedSampling(Acquisition[GidsReading]):
         # Dividing by the sum makes the grid of rewards a distribution for every particle.
         shares = predictive / jnp.sum(predictive, axis=1, keepdims=True)
         return jnp.maximum(entropy(log_weights) - shares @ after, 0.0)
-
-    def _rewards(self) -> Values:
-        return jnp.linspace(self.lowest, self.highest, self.num_rewards)

@@ -1,0 +1,105 @@
+"""What coids must show, held against a run: the same machinery as for the paper's claims.
+
+Targets are about the seeds of the run. A part is met or not by its mean over them; the 95 %
+interval beside it says how firmly.
+"""
+
+from cocobandits.experiments import target_criteria as target
+from cocobandits.experiments.claims import Claim
+from cocobandits.experiments.measures import ORACLE, Measures
+from cocobandits.experiments.presets import STRESS
+
+OURS = "coids"
+# Where a planner has something to gain, and how much of the oracle's regret is left to it.
+_SHARES_OF_ORACLE = {"mixture": 1.05, "partial": 0.75, "lmm-misspecified": 1.05}
+_SHARE_OF_IND, _WORST_SHARE_OF_IND, _STRESS_SHARE = 0.25, 0.5, 0.5
+
+
+def assess_targets(measures: Measures) -> list[Claim]:
+    """Hold all targets against what was measured; none, if coids was not run."""
+    if OURS not in measures.policies:
+        return []
+    found = [
+        like_the_oracle(measures),
+        ends_ahead(measures),
+        learns_the_line(measures),
+        never_behind_gids(measures),
+        holds_under_stress(measures),
+    ]
+    # A target without parts is about policies or environments that were not run.
+    return [each for each in found if each.parts]
+
+
+def like_the_oracle(measures: Measures) -> Claim:
+    """Target 1: learning costs hardly more than being told."""
+    shares = ", ".join(f"{limit:g} in {name}" for name, limit in _SHARES_OF_ORACLE.items())
+    return Claim(
+        1,
+        ", ".join(_SHARES_OF_ORACLE),
+        "CoIDS, which has to learn the population, loses hardly more than Thompson sampling that "
+        "is told it, and less where information is worth most.",
+        tuple(
+            target.at_most(measures, environment, OURS, ORACLE, limit=limit)
+            for environment, limit in _SHARES_OF_ORACLE.items()
+        ),
+        f"Mean total regret over OraclePrior-TS's is at most {shares}. {target.VERDICT_RULE}",
+    )
+
+
+def ends_ahead(measures: Measures) -> Claim:
+    """Target 2: once learned, it does better."""
+    return Claim(
+        2,
+        ", ".join(_SHARES_OF_ORACLE),
+        "In the second half of the steps, CoIDS loses less than OraclePrior-TS.",
+        tuple(
+            target.ends_below(measures, environment, OURS, ORACLE)
+            for environment in _SHARES_OF_ORACLE
+        ),
+        "Mean regret in the second half of the steps over OraclePrior-TS's is below 1. "
+        f"{target.VERDICT_RULE}",
+    )
+
+
+def learns_the_line(measures: Measures) -> Claim:
+    """Target 3: what all users share is learned, on every seed."""
+    return Claim(
+        3,
+        "lmm",
+        "CoIDS loses a quarter of what Ind-TS loses, and no more than half on any seed.",
+        (
+            target.at_most(measures, "lmm", OURS, "ind-ts", limit=_SHARE_OF_IND),
+            target.worst_seed(measures, "lmm", OURS, "ind-ts", limit=_WORST_SHARE_OF_IND),
+        ),
+        f"Mean total regret over Ind-TS's is at most {_SHARE_OF_IND:g}, and on no seed above "
+        f"{_WORST_SHARE_OF_IND:g}. {target.VERDICT_RULE}",
+    )
+
+
+def never_behind_gids(measures: Measures) -> Claim:
+    """Target 4: at least as good as the paper's best, wherever both ran."""
+    shared = [name for name in measures.environments if measures.has(name, OURS, "gids")]
+    return Claim(
+        4,
+        ", ".join(shared),
+        "CoIDS is nowhere worse than GIDS.",
+        tuple(target.not_worse(measures, environment, OURS, "gids") for environment in shared),
+        "The difference in total regret, paired over seeds, is at most zero in every environment "
+        f"where both ran. {target.VERDICT_RULE}",
+    )
+
+
+def holds_under_stress(measures: Measures) -> Claim:
+    """Target 5: populations that nobody had in mind."""
+    shared = [name for name in STRESS if name in measures.environments]
+    return Claim(
+        5,
+        ", ".join(shared),
+        "CoIDS loses less than half of what Ind-TS loses in every stress environment.",
+        tuple(
+            target.below(measures, environment, OURS, "ind-ts", limit=_STRESS_SHARE)
+            for environment in shared
+        ),
+        f"Mean total regret over Ind-TS's is below {_STRESS_SHARE:g} in each. "
+        f"{target.VERDICT_RULE}",
+    )

@@ -1,0 +1,23 @@
+"""Tensors with one axis of cells per arm: products with, and sums down to, one vector per arm."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from cocobandits.types import ArmCells
+
+Tensor = Float[Array, "*cells"]
+
+
+def times(weights: Tensor, factors: ArmCells) -> Tensor:
+    """Multiply the weight of every cell by one factor per arm."""
+    for arm in range(weights.ndim):
+        shape = [1] * weights.ndim
+        shape[arm] = -1
+        weights = weights * factors[arm].reshape(shape)
+    return weights
+
+
+def marginals(probabilities: Tensor) -> ArmCells:
+    """Sum over all arms but one, for each arm."""
+    arms = range(probabilities.ndim)
+    return jnp.stack([jnp.sum(probabilities, axis=tuple(b for b in arms if b != a)) for a in arms])

@@ -1,0 +1,145 @@
+"""A study that is not told the noise of rewards: it learns it, says so, and keeps it."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits.errors import ConfigurationError, InputError
+from cocobandits.models.gaussian_mixture import ConditionalMixture
+
+TRUE_NOISE = 0.1
+SMALL = CocoSettings(
+    nodes_per_arm=8,
+    num_modes=15,
+    inference=SmcConfig(num_particles=60),
+    prior=ConditionalMixture.from_arrays([[0.0]], [[[0.5], [0.1]]], [[[[0.2]], [[0.1]]]]),
+    steps_per_user=5,
+)
+
+
+def make_study(policy="coids", noise=None, **changes) -> Study:
+    design = {"reward_range": (-2.0, 2.0), "settings": SMALL} | changes
+    return Study(["a", "b"], {}, reward_noise=noise, policy=policy, seed=1, **design)
+
+
+def serve(study, num_users, per_user, scale=1.0):
+    """Draw users of two kinds, and rewards with the true noise."""
+    generator = np.random.default_rng(5)
+    for user in range(num_users):
+        study.enrol(str(user))
+        means = generator.normal(0.0, 0.3, 2) + ([0.8, -0.5] if user % 2 else [-0.6, 0.4])
+        for _ in range(per_user):
+            decision = study.decide(str(user))
+            mean = means[study.design.arms.index(decision.arm)]
+            study.reward(decision.id, scale * (mean + TRUE_NOISE * generator.normal()))
+    return study
+
+
+@pytest.fixture(scope="module")
+def learned() -> Study:
+    return serve(make_study(), num_users=40, per_user=5)
+
+
+def test_noise_is_learned(learned):
+    """The prior has its median at 0.2 and covers a factor of four; 200 rewards tell."""
+    before = make_study().hyperparameters()["noise"]
+    assert before[2] / before[0] > 4
+    low, middle, high = learned.hyperparameters()["noise"]
+    print(f"\nnoise {before} before, {(low, middle, high)} after 200 rewards; truth {TRUE_NOISE}")
+    assert low < middle < high
+    assert abs(middle / TRUE_NOISE - 1) < 0.2
+    assert high / low < 2
+
+
+def test_noise_is_in_units_of_reward(learned):
+    """Rewards a thousand times as large: the same decisions, and a noise as much larger."""
+    scaled = make_study(reward_range=(-2000.0, 2000.0))
+    serve(scaled, num_users=4, per_user=3, scale=1000.0)
+    plain = serve(make_study(), num_users=4, per_user=3)
+    for name, factor in (("noise", 1000), ("arm lengthscale", 1000), ("amplitude", 1)):
+        expected = factor * np.array(plain.hyperparameters()[name])
+        np.testing.assert_allclose(scaled.hyperparameters()[name], expected, rtol=1e-6)
+    assert set(learned.hyperparameters()) == {"arm lengthscale", "amplitude", "noise"}
+
+
+def test_explanation_reports_the_learned_noise(learned):
+    """The variance of a reward around its mean, averaged over particles."""
+    low, _, high = learned.hyperparameters()["noise"]
+    for told in learned.explain("7").arms.values():
+        assert 0.8 * low**2 < told.uncertainty.noise < 1.2 * high**2
+        assert np.all(np.isfinite([told.mean, *told.interval, *told.uncertainty]))
+
+
+def shares_at_the_ends_of_intervals(study, user):
+    """Average the particles' own distribution functions at both ends, arm by arm."""
+    context, statistics = study._policy.users(study._state).of(study.users.index(user))
+    told = study.explain(user)
+    ends = np.array([told.arms[arm].interval for arm in study.design.arms])
+
+    def read(belief):
+        return belief.cumulative(jnp.asarray(ends.ravel()))
+
+    log_weights, cumulative = study._policy.read(study._state, context, statistics, read)
+    average = np.tensordot(np.exp(log_weights), np.asarray(cumulative), axes=1)
+    return np.array([average[0, :2], average[1, 2:]])
+
+
+def test_interval_covers_nine_tenths_of_the_belief(learned):
+    found = shares_at_the_ends_of_intervals(learned, "7")
+    np.testing.assert_allclose(found, [[0.05, 0.95]] * 2, atol=0.02)
+
+
+def test_interval_covers_nine_tenths_while_the_noise_is_not_known_yet():
+    """After two rewards, particles hold very different noises."""
+    study = serve(make_study("npm-ts"), num_users=1, per_user=2)
+    found = shares_at_the_ends_of_intervals(study, "0")
+    print(f"\nshares below the ends of the 90 % intervals: {found.tolist()}")
+    np.testing.assert_allclose(found, [[0.05, 0.95]] * 2, atol=0.002)
+
+
+def test_learned_noise_is_diagnosed_and_stored(learned, tmp_path):
+    found = learned.diagnose()
+    assert (found.in_use, found.num_rewards) == ("nonparametric", 200)
+    assert all(np.isfinite(value) for value in found.log_evidences.values())
+    learned.save(tmp_path / "one.study")
+    loaded = Study.load(tmp_path / "one.study")
+    assert loaded.design == learned.design
+    assert loaded.design.reward_noise is None
+    assert loaded.hyperparameters() == learned.hyperparameters()
+    assert loaded.explain("3") == learned.explain("3")
+    assert loaded.diagnose() == found
+
+
+@pytest.mark.parametrize("policy", ["npm-ts", "gids"])
+def test_policies_with_particles_learn_it(policy):
+    study = serve(make_study(policy), num_users=3, per_user=2)
+    assert set(study.hyperparameters()) == {"arm lengthscale", "amplitude", "noise"}
+
+
+@pytest.mark.parametrize("policy", ["mtts", "ind-ts", "oracle-ts", "oracle-plan"])
+def test_policies_that_must_be_told_say_so(policy):
+    message = r"known noise.*got reward_noise=None. Give reward_noise, or choose .*coids"
+    with pytest.raises(ConfigurationError, match=message):
+        make_study(policy)
+
+
+def test_uniform_needs_no_noise():
+    study = serve(make_study("uniform"), num_users=2, per_user=2)
+    assert study.hyperparameters() == {}
+
+
+def test_limits_of_rewards_do_not_need_the_noise():
+    """Half the width of the range on either side."""
+    study = make_study()
+    assert study.design.reward_limits == (-4.0, 4.0)
+    study.enrol("anna")
+    with pytest.raises(InputError, match="from -4 to 4"):
+        study.reward(study.decide("anna").id, 4.1)
+
+
+def test_known_noise_is_not_learned():
+    study = serve(make_study(noise=TRUE_NOISE), num_users=2, per_user=2)
+    assert "noise" not in study.hyperparameters()
+    for told in study.explain("0").arms.values():
+        assert told.uncertainty.noise == pytest.approx(TRUE_NOISE**2, rel=1e-12)
