@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 # Before the package is first imported: every axis name in an annotation becomes a check. The study
@@ -16,3 +17,20 @@ CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Every compiled function holds pieces of mapped memory, of which Linux allows a process 65,530 by
+# default; beyond that, loading the next one is a segmentation fault.
+MAPS, MOST_MAPS = Path("/proc/self/maps"), 25_000
+
+
+def num_maps() -> int:
+    """Count the pieces of memory that this process has mapped; zero where nobody says."""
+    return MAPS.read_bytes().count(b"\n") if MAPS.exists() else 0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_maps():
+    """Forget compiled functions between modules before they are too many."""
+    yield
+    if num_maps() > MOST_MAPS:
+        jax.clear_caches()
