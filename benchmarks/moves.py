@@ -23,7 +23,7 @@ from cocobandits.environments.registry import build_environment
 from cocobandits.inference import moves
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.histories import Change, HistoryPath
-from cocobandits.policies.registry import CocoSettings
+from cocobandits.policies.settings import CocoSettings
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
 from cocobandits.study import Study

@@ -6,7 +6,8 @@ configure_jax()
 
 from cocobandits.errors import CocoError  # noqa: E402
 from cocobandits.inference.smc import SmcConfig  # noqa: E402
-from cocobandits.policies.registry import CocoSettings, policy_names  # noqa: E402
+from cocobandits.policies.registry import policy_names  # noqa: E402
+from cocobandits.policies.settings import CocoSettings  # noqa: E402
 from cocobandits.study import Decision, Explanation, Population, Study  # noqa: E402
 
 __version__ = "0.3.0"

@@ -13,7 +13,7 @@ from cocobandits.models import gaussian_belief, orthant
 from cocobandits.models.log_density import LogDensityConfig, hilbert
 from cocobandits.policies import registry
 from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.registry import PRESETS
+from cocobandits.policies.settings import PRESETS
 from cocobandits.study import design, diagnosis, storage
 
 FOLDER = ROOT / "docs" / "decisions"

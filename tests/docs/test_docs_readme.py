@@ -24,7 +24,7 @@ from doc_pages import (
 from cocobandits import Study, policy_names
 from cocobandits.environments.registry import environment_names
 from cocobandits.experiments import presets
-from cocobandits.policies.registry import PRESETS
+from cocobandits.policies.settings import PRESETS
 
 README = read("README.md")
 PICTURE = "docs/images/diet.svg"

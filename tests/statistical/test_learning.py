@@ -12,7 +12,7 @@ import pytest
 
 from cocobandits import CocoSettings
 from cocobandits.environments.registry import build_environment
-from cocobandits.policies.registry import PRESETS
+from cocobandits.policies.settings import PRESETS
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
 

@@ -18,7 +18,8 @@ from cocobandits.experiments.presets import QUICK, Experiment
 from cocobandits.models.flat import FlatModel
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
 from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.registry import PRESETS, log_density_model
+from cocobandits.policies.registry import log_density_model
+from cocobandits.policies.settings import PRESETS
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
 from cocobandits.study.diagnosis import (

@@ -7,7 +7,8 @@ import pytest
 
 from cocobandits import CocoSettings, SmcConfig, Study
 from cocobandits.errors import UnknownNameError
-from cocobandits.policies.registry import PRESETS, default_settings, policy_names, preset
+from cocobandits.policies.registry import policy_names
+from cocobandits.policies.settings import PRESETS, default_settings, preset
 
 DESIGN = {
     "arms": ["a", "b"],

@@ -21,7 +21,7 @@ from cocobandits.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from cocobandits.policies.registry import PRESETS
+from cocobandits.policies.settings import PRESETS
 
 SMALL = CocoSettings(
     nodes_per_arm=4, nodes_per_feature=3, num_modes=6, inference=SmcConfig(num_particles=10)

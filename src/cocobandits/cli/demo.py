@@ -14,7 +14,7 @@ from rich.table import Table
 from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
 from cocobandits.errors import InputError, StorageError
 from cocobandits.experiments.diet_story import AgeStory, conclude, first_shares, tell
-from cocobandits.policies.registry import PRESETS
+from cocobandits.policies.settings import PRESETS
 from cocobandits.simulation.loop import InteractionRecord, open_study, simulate, telling
 from cocobandits.simulation.world import World, draw_world
 from cocobandits.study import Study

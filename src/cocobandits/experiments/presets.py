@@ -12,7 +12,8 @@ from cocobandits.environments import lmm
 from cocobandits.environments.registry import build_environment
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.registry import PRESETS, CocoSettings, policy_names
+from cocobandits.policies.registry import policy_names
+from cocobandits.policies.settings import PRESETS, CocoSettings
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")
 STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedastic")

@@ -1,40 +1,45 @@
 """Rules about how much one policy loses compared with another: ratios of means over seeds."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cocobandits.experiments.criteria import Part, criterion
-from cocobandits.experiments.estimates import Values, difference, estimate, number, ratio
+from cocobandits.experiments.estimates import difference, estimate, number, ratio
 from cocobandits.experiments.measures import POLICY_LABELS, Measures
 
 VERDICT_RULE = "Decided by the mean over the seeds; the bracket is its 95 % interval."
 
 
+class Limit(NamedTuple):
+    """The share of a yardstick's regret that is allowed, in total or in the second half.
+
+    A strict limit must be stayed below.
+    """
+
+    share: float
+    is_strict: bool = False
+    is_second_half: bool = False
+
+    def admits(self, mine: float, theirs: float) -> bool:
+        """Compare without dividing: a yardstick may lose nothing."""
+        allowed = self.share * theirs
+        return mine < allowed if self.is_strict else mine <= allowed
+
+
 @criterion()
-def at_most(
-    measures: Measures, environment: str, policy: str, yardstick: str, *, limit: float
+def share(
+    measures: Measures, environment: str, policy: str, yardstick: str, *, limit: Limit
 ) -> Part:
-    """Compare mean total regrets: at most so much of the yardstick's."""
-    regrets = [measures.total_regret(environment, each) for each in (policy, yardstick)]
+    """Compare the mean regrets that a limit is about."""
+    measure = measures.second_half_regret if limit.is_second_half else measures.total_regret
+    mine, theirs = measure(environment, policy), measure(environment, yardstick)
     told = f"{environment}: {POLICY_LABELS[policy]} over {POLICY_LABELS[yardstick]}"
-    return Part(_tell(told, *regrets), bool(regrets[0].mean() <= limit * regrets[1].mean()))
-
-
-@criterion()
-def below(
-    measures: Measures, environment: str, policy: str, yardstick: str, *, limit: float
-) -> Part:
-    """Compare mean total regrets: less than so much of the yardstick's."""
-    regrets = [measures.total_regret(environment, each) for each in (policy, yardstick)]
-    told = f"{environment}: {POLICY_LABELS[policy]} over {POLICY_LABELS[yardstick]}"
-    return Part(_tell(told, *regrets), bool(regrets[0].mean() < limit * regrets[1].mean()))
-
-
-@criterion()
-def ends_below(measures: Measures, environment: str, policy: str, yardstick: str) -> Part:
-    """Compare mean regrets of the second half of the steps: less than the yardstick's."""
-    regrets = [measures.second_half_regret(environment, each) for each in (policy, yardstick)]
-    told = f"{environment}: {POLICY_LABELS[policy]} over {POLICY_LABELS[yardstick]}"
-    return Part(_tell(told, *regrets), bool(regrets[0].mean() < regrets[1].mean()))
+    shown = f"{estimate(mine).show()} of {estimate(theirs).show()}"
+    return Part(
+        f"{told} is {ratio(mine, theirs).show(2)}, {shown}",
+        limit.admits(float(mine.mean()), float(theirs.mean())),
+    )
 
 
 @criterion()
@@ -45,8 +50,8 @@ def worst_seed(
     regrets = [measures.total_regret(environment, each) for each in (policy, yardstick)]
     place = int(np.argmax(regrets[0] - limit * regrets[1]))
     mine, theirs = (float(regret[place]) for regret in regrets)
-    share = number(mine / theirs, 2) if theirs else "∞"
-    told = f"{environment}: on its worst seed, {measures.seeds[place]}, {share}"
+    quotient = number(mine / theirs, 2) if theirs else "∞"
+    told = f"{environment}: on its worst seed, {measures.seeds[place]}, {quotient}"
     return Part(f"{told}, {number(mine)} of {number(theirs)}", mine <= limit * theirs)
 
 
@@ -58,8 +63,3 @@ def not_worse(measures: Measures, environment: str, policy: str, yardstick: str)
     )
     told = f"{environment}: {POLICY_LABELS[policy]} minus {POLICY_LABELS[yardstick]}"
     return Part(f"{told} is {gap.show()}", gap.mean <= 0)
-
-
-def _tell(told: str, first: Values, second: Values) -> str:
-    shown = f"{estimate(first).show()} of {estimate(second).show()}"
-    return f"{told} is {ratio(first, second).show(2)}, {shown}"

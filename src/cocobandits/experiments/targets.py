@@ -39,7 +39,7 @@ def like_the_oracle(measures: Measures) -> Claim:
         "CoIDS, which has to learn the population, loses hardly more than Thompson sampling that "
         "is told it, and less where information is worth most.",
         tuple(
-            target.at_most(measures, environment, OURS, ORACLE, limit=limit)
+            target.share(measures, environment, OURS, ORACLE, limit=target.Limit(limit))
             for environment, limit in _SHARES_OF_ORACLE.items()
         ),
         f"Mean total regret over OraclePrior-TS's is at most {shares}. {target.VERDICT_RULE}",
@@ -53,7 +53,13 @@ def ends_ahead(measures: Measures) -> Claim:
         ", ".join(_SHARES_OF_ORACLE),
         "In the second half of the steps, CoIDS loses less than OraclePrior-TS.",
         tuple(
-            target.ends_below(measures, environment, OURS, ORACLE)
+            target.share(
+                measures,
+                environment,
+                OURS,
+                ORACLE,
+                limit=target.Limit(1.0, is_strict=True, is_second_half=True),
+            )
             for environment in _SHARES_OF_ORACLE
         ),
         "Mean regret in the second half of the steps over OraclePrior-TS's is below 1. "
@@ -68,7 +74,7 @@ def learns_the_line(measures: Measures) -> Claim:
         "lmm",
         "CoIDS loses a quarter of what Ind-TS loses, and no more than half on any seed.",
         (
-            target.at_most(measures, "lmm", OURS, "ind-ts", limit=_SHARE_OF_IND),
+            target.share(measures, "lmm", OURS, "ind-ts", limit=target.Limit(_SHARE_OF_IND)),
             target.worst_seed(measures, "lmm", OURS, "ind-ts", limit=_WORST_SHARE_OF_IND),
         ),
         f"Mean total regret over Ind-TS's is at most {_SHARE_OF_IND:g}, and on no seed above "
@@ -97,7 +103,13 @@ def holds_under_stress(measures: Measures) -> Claim:
         ", ".join(shared),
         "CoIDS loses less than half of what Ind-TS loses in every stress environment.",
         tuple(
-            target.below(measures, environment, OURS, "ind-ts", limit=_STRESS_SHARE)
+            target.share(
+                measures,
+                environment,
+                OURS,
+                "ind-ts",
+                limit=target.Limit(_STRESS_SHARE, is_strict=True),
+            )
             for environment in shared
         ),
         f"Mean total regret over Ind-TS's is below {_STRESS_SHARE:g} in each. "

@@ -1,27 +1,21 @@
-"""Policies by name, and the settings of those that learn a population.
+"""Policies by name.
 
 The only place that knows which names exist. A new policy is one line in `_BUILDERS`.
 """
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from cocobandits.errors import ConfigurationError, UnknownNameError
-from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import PopulationModel
 from cocobandits.models.flat import FlatModel
-from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
+from cocobandits.models.gaussian_mixture import GaussianMixtureModel
 from cocobandits.models.log_density import (
     Axis,
-    BasisName,
     CategoricalAxis,
     LogDensityConfig,
     LogDensityModel,
 )
-from cocobandits.models.log_density.kernel import KernelName
-from cocobandits.models.log_density.likelihood import LikelihoodName
 from cocobandits.policies.acquisitions.base import Acquisition
 from cocobandits.policies.acquisitions.coids import CoInformationDirectedSampling
 from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
@@ -29,8 +23,9 @@ from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Policy, Problem
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
-from cocobandits.policies.mtts import MttsPolicy, MttsSettings
+from cocobandits.policies.mtts import MttsPolicy
 from cocobandits.policies.planner import PlannerPolicy
+from cocobandits.policies.settings import CocoSettings
 from cocobandits.policies.uniform import UniformPolicy
 
 # What a particle believes of a noise that it must learn, before any reward: a twentieth of the
@@ -39,89 +34,6 @@ _NOISE_SHARE, _NOISE_DEVIATION = 0.05, 0.8
 # Width of a grid cell in noise deviations, and the grids that are not left for it.
 _CELL_DEVIATIONS = 4.5
 _FEWEST_NODES, _MOST_NODES = 10, 16
-
-
-@dataclass(frozen=True)
-class CocoSettings:
-    """How the population is modelled and learned; the defaults learn the hyperparameters.
-
-    Everything is in standardised units: rewards span [-2, 2], continuous features [-1, 1].
-
-    Attributes:
-        nodes_per_arm: grid points per arm; by default as many as the noise asks for.
-        nodes_per_feature: grid points per feature; karhunen-loeve only.
-        num_modes: basis functions; hilbert takes as many more as are equally strong.
-        basis: "hilbert" learns lengthscales and amplitude, "karhunen-loeve" takes them as given.
-        kernel: of the Gaussian process on the log-density.
-        arm_lengthscale, context_lengthscale, amplitude: of the kernel; prior medians if learned.
-        lengthscale_deviation, amplitude_deviation: of their logarithms; hilbert only.
-        population_weight: what a nat about the population counts in coids; 0 looks at this user
-            alone.
-        likelihood: "cell" averages over a grid cell, "node" is the paper's.
-        memory_limit_gb: grids that need more are refused.
-        inference: particles and their moves.
-        mtts: what that policy assumes.
-        prior: the population that oracle-ts and oracle-plan are told.
-        steps_per_user: how often each user is served, told to oracle-plan.
-    """
-
-    nodes_per_arm: int | None = None
-    nodes_per_feature: int = 10
-    num_modes: int = 250
-    basis: BasisName = "hilbert"
-    kernel: KernelName = "squared-exponential"
-    arm_lengthscale: float = 0.7
-    context_lengthscale: float = 1.5
-    amplitude: float = 4.0
-    lengthscale_deviation: float = 0.4
-    amplitude_deviation: float = 0.6
-    population_weight: float = 1.0
-    likelihood: LikelihoodName = "cell"
-    memory_limit_gb: float = 2.0
-    inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
-    mtts: MttsSettings = MttsSettings()
-    prior: ConditionalMixture | None = None
-    steps_per_user: int | None = None
-
-    def __post_init__(self) -> None:
-        if not (
-            isinstance(self.population_weight, int | float)
-            and 0 <= self.population_weight < math.inf
-        ):
-            raise ConfigurationError(
-                f"Expected a finite weight of at least 0; got population_weight="
-                f"{self.population_weight!r}. The default is 1; 0 looks at this user alone."
-            )
-
-
-PRESETS = {
-    "learned": CocoSettings(),
-    "paper": CocoSettings(
-        nodes_per_arm=20,
-        num_modes=80,
-        basis="karhunen-loeve",
-        context_lengthscale=0.7,
-        amplitude=2.0,
-        inference=SmcConfig(moves="scales"),
-    ),
-}
-_PAPER_POLICIES = ("npm-ts", "gids")
-
-
-def preset(name: str) -> CocoSettings:
-    """Find settings by name.
-
-    Raises:
-        UnknownNameError: there is no such preset.
-    """
-    if name not in PRESETS:
-        raise UnknownNameError("settings", name, tuple(PRESETS), "Choose one of these.")
-    return PRESETS[name]
-
-
-def default_settings(policy: str) -> CocoSettings:
-    """Choose the preset of a policy: the paper's for the paper's, learned for all others."""
-    return PRESETS["paper" if policy in _PAPER_POLICIES else "learned"]
 
 
 def build_policy(name: str, problem: Problem, settings: CocoSettings) -> Policy[Any]:

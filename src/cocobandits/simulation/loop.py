@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cocobandits.environments.base import Environment
 from cocobandits.errors import ConfigurationError
-from cocobandits.policies.registry import CocoSettings
+from cocobandits.policies.settings import CocoSettings
 from cocobandits.simulation.world import World
 from cocobandits.study import Study
 from cocobandits.study.design import FEATURE_RANGE, STANDARD_RANGE

@@ -13,12 +13,8 @@ import numpy as np
 
 from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
 from cocobandits.policies.base import Problem
-from cocobandits.policies.registry import (
-    CocoSettings,
-    default_settings,
-    policy_names,
-    preset,
-)
+from cocobandits.policies.registry import policy_names
+from cocobandits.policies.settings import CocoSettings, default_settings, preset
 
 ContextDeclaration = Mapping[str, tuple[float, float] | Sequence[str]]
 ContextValues = Mapping[str, float | str]

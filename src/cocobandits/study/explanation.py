@@ -48,7 +48,8 @@ class Motive(NamedTuple):
         about_population: nats that its reward would tell about the population.
         for_reward: its probability if only reward counted.
         for_person: what is added, or taken away, in order to know this user.
-        for_population: what is added, or taken away, for later users.
+        for_population: what is added, or taken away, for later users; the three sum to the
+            probability.
     """
 
     regret: float

@@ -26,7 +26,7 @@ from cocobandits.errors import CocoError, StorageError
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.registry import CocoSettings
+from cocobandits.policies.settings import CocoSettings
 from cocobandits.study.decisions import DecisionLog
 from cocobandits.study.design import Feature, StudyDesign
 

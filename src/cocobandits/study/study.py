@@ -24,7 +24,8 @@ from cocobandits.errors import (
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.policies.base import Readings
-from cocobandits.policies.registry import CocoSettings, build_policy
+from cocobandits.policies.registry import build_policy
+from cocobandits.policies.settings import CocoSettings
 from cocobandits.study import storage
 from cocobandits.study.decisions import Decision, DecisionLog, Status, make_id
 from cocobandits.study.design import (

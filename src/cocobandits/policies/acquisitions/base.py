@@ -10,17 +10,7 @@ T = TypeVar("T")
 
 
 class Motives(NamedTuple):
-    """What speaks for each arm, and what its probability is for.
-
-    Attributes:
-        regret: reward that pulling the arm now is expected to lose.
-        about_person: nats that its reward would tell about this user's best arm.
-        about_population: nats that its reward would tell about the population.
-        for_reward: its probability if only reward counted.
-        for_person: what is added (or taken away) because this user is to be known.
-        for_population: what is added because later users are to profit; the three sum to the
-            probability.
-    """
+    """What speaks for each arm: the fields of `study.explanation.Motive`, standardised."""
 
     regret: ArmVector
     about_person: ArmVector
