@@ -1,4 +1,4 @@
-"""The joint law of the next reward and of who is best: sums, integrals, enumeration, draws."""
+"""The joint laws of the next reward, of who is best, and of all means: sums, enumeration, draws."""
 
 import functools
 import math
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from model_oracles import cell_edges, fine_joint, statistics_of
 
+from cocobandits.models.base import Belief
 from cocobandits.models.flat import FlatModel
 from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
@@ -69,6 +70,8 @@ def ask(belief):
         belief.best_and_reward(REWARDS),
         belief.predictive(REWARDS),
         belief.best_probability(),
+        belief.mean_and_reward(REWARDS),
+        belief.mean(),
     )
 
 
@@ -78,7 +81,7 @@ EVERY = [(arms, kind) for kind in ("cell", "node", "flat", "gaussian") for arms 
 @pytest.mark.parametrize(("num_arms", "kind"), EVERY)
 def test_margins_are_the_predictive_density_and_the_chance_to_be_best(num_arms, kind):
     """Sum over who is best; and integrate over rewards, whichever arm is pulled."""
-    joint, predictive, best = map(np.asarray, ask(belief_of(num_arms, kind)))
+    joint, predictive, best, *_ = map(np.asarray, ask(belief_of(num_arms, kind)))
     assert joint.shape == (num_arms, num_arms, len(REWARDS))
     assert joint.min() >= 0
     # Who is best of four correlated Gaussians is a lattice sum, good to about three digits.
@@ -88,6 +91,21 @@ def test_margins_are_the_predictive_density_and_the_chance_to_be_best(num_arms, 
         np.testing.assert_allclose(joint[:, arm].sum(axis=1) * STEP, best, atol=max(atol, 1e-7))
     # An arm that is best has better rewards, so the two are not independent.
     assert np.abs(joint - best[:, None, None] * predictive[None]).max() > 0.01
+
+
+@pytest.mark.parametrize(("num_arms", "kind"), EVERY)
+def test_means_after_a_reward_average_to_the_means_before(num_arms, kind):
+    after, mean = map(np.asarray, ask(belief_of(num_arms, kind))[3:])
+    for arm in range(num_arms):
+        np.testing.assert_allclose(after[:, arm].sum(axis=1) * STEP, mean, atol=1e-7)
+
+
+@pytest.mark.parametrize(("num_arms", "kind"), [(3, "cell"), (2, "cell"), (3, "node")])
+def test_means_after_a_reward_match_conditioning(num_arms, kind):
+    """The grid has a way of its own; the slow way is to learn from every reward in turn."""
+    belief = belief_of(num_arms, kind)
+    expected = jax.jit(lambda belief: Belief.mean_and_reward(belief, REWARDS))(belief)
+    np.testing.assert_allclose(ask(belief)[3], expected, atol=1e-8)
 
 
 @pytest.mark.parametrize(("num_arms", "kind"), [e for e in EVERY if e[1] != "gaussian"])
@@ -158,7 +176,7 @@ def test_narrow_beliefs_keep_their_margins():
         count=count, total=count * mean, total_square=count * mean**2
     )
     parameters = jnp.asarray(np.random.default_rng(12).normal(size=9))
-    joint, predictive, best = map(
+    joint, predictive, best, *_ = map(
         np.asarray, ask(model.posterior(parameters, jnp.zeros(0), statistics))
     )
     np.testing.assert_allclose(joint.sum(axis=0), predictive, atol=1e-7)

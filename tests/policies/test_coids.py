@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +24,10 @@ from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.registry import build_policy
 
 RULE = CoInformationDirectedSampling(RewardGrid(0.0, 1.0, 5), 0.7)
-motives_of = jax.jit(RULE.motives)
-combine = jax.jit(RULE.combine)
+# How many rewards a user has given does not matter here.
+NONE_YET = jnp.zeros(())
+motives_of = jax.jit(partial(RULE.motives, num_rewards=NONE_YET))
+combine = jax.jit(partial(RULE.combine, num_rewards=NONE_YET))
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES = 4, 3, 5
 
 
@@ -185,11 +188,11 @@ def test_without_the_population_it_is_ids_on_the_mixture():
     best, reward = joint.sum(axis=2), joint.sum(axis=0)
     gain = (joint * np.log(joint / (best[:, :, None] * reward[None]))).sum(axis=(0, 2))
     regret = np.asarray(belief.expected_best() - belief.mean())
-    found = jax.jit(rule.motives)(log_weights, readings)
+    found = jax.jit(rule.motives)(log_weights, readings, NONE_YET)
     np.testing.assert_allclose(found.regret, regret, atol=1e-12)
     np.testing.assert_allclose(found.about_person, gain, atol=1e-8)
     expected = best_mixture(jnp.asarray(regret), jnp.asarray(gain))
-    np.testing.assert_allclose(rule.combine(log_weights, readings), expected, atol=1e-6)
+    np.testing.assert_allclose(rule.combine(log_weights, readings, NONE_YET), expected, atol=1e-6)
     np.testing.assert_allclose(found.for_population, 0.0, atol=1e-15)
     # The population would have counted.
     assert np.all(np.asarray(found.about_population) > 1e-3)
@@ -204,7 +207,8 @@ def test_informations_match_monte_carlo():
     particles = 2 * jax.random.normal(jax.random.key(3), (4, 9))
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     statistics = Statistics.empty(2).add(0, 0.2)
-    found = jax.jit(rule.motives)(jnp.log(weights), read_all(rule, particles, statistics))
+    readings = read_all(rule, particles, statistics)
+    found = jax.jit(rule.motives)(jnp.log(weights), readings, NONE_YET)
     sample = jax.jit(
         lambda p, key: MODEL.posterior(p, jnp.zeros(0), statistics).sample(key, 200_000)
     )

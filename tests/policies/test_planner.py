@@ -146,13 +146,16 @@ def test_planner_is_told_how_often_users_are_served():
 
 
 FITTING = CocoSettings(prior=KINDS, steps_per_user=5)
-STEPS = r"whole number of at least one step; got settings.steps_per_user={}. Tell oracle-plan how"
+STEPS = r"whole number of at least one step; got steps_per_user={}. Say how often"
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"steps_per_user": None}, STEPS.format("None")),
+        (
+            {"steps_per_user": None},
+            r"number of steps; got settings.steps_per_user=None. Tell oracle",
+        ),
         ({"steps_per_user": 0}, STEPS.format("0")),
         ({"steps_per_user": -3}, STEPS.format("-3")),
         ({"prior": None}, r"true population; got settings.prior=None. Give oracle-plan a Cond"),

@@ -118,6 +118,19 @@ class Belief(ABC):
         model of limited resolution may blur rewards to it.
         """
 
+    def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
+        """Compute the density of the next reward of every arm, times what all means are then.
+
+        Entry (b, a, r) is p(r_a = r) · E[μ_b | r_a = r]. Override where a faster way exists.
+        """
+
+        def mean_after(arm: ArmVector, reward: Scalar) -> ArmVector:
+            return self.condition(Statistics(arm, arm * reward, arm * reward**2)).mean()
+
+        after = jax.vmap(jax.vmap(mean_after, (None, 0), 1), (0, None), 1)
+        means = after(jnp.eye(len(self.mean())), rewards)
+        return means * self.predictive(rewards)[None, :, :]
+
     @abstractmethod
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
         """Compute the probability of each square bin of (μ_first, μ_second)."""

@@ -16,7 +16,7 @@ from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.policies.acquisitions.base import Acquisition, Motives
 from cocobandits.policies.base import Policy, Problem, Readings
-from cocobandits.types import ArmVector, Context, LogWeights, Particles, RngKey
+from cocobandits.types import ArmVector, Context, LogWeights, Particles, RngKey, Scalar
 
 
 class CocoState(NamedTuple):
@@ -74,15 +74,17 @@ class CocoPolicy(Policy[CocoState]):
 
     def probabilities(self, state: CocoState, user: int) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
-        return _combine(self.acquisition, *self._readings(state, user))
+        return _combine(self.acquisition, *self._told(state, user))
 
     def motives(self, state: CocoState, user: int) -> Motives | None:
         """Ask the acquisition."""
-        return _motives(self.acquisition, *self._readings(state, user))
+        return _motives(self.acquisition, *self._told(state, user))
 
-    def _readings(self, state: CocoState, user: int) -> Readings:
+    def _told(self, state: CocoState, user: int) -> tuple[LogWeights, Any, Scalar]:
+        """Collect what the acquisition decides on."""
         context, statistics = state.users.of(user)
-        return self.read(state, context, statistics, self.acquisition.read)
+        readings = self.read(state, context, statistics, self.acquisition.read)
+        return *readings, jnp.sum(statistics.count)
 
     def read(
         self,
@@ -130,12 +132,14 @@ def _marginal(
 
 
 @partial(jax.jit, static_argnames="acquisition")
-def _combine(acquisition: Acquisition[Any], log_weights: jax.Array, readings: Any) -> ArmVector:
-    return acquisition.combine(log_weights, readings)
+def _combine(
+    acquisition: Acquisition[Any], log_weights: LogWeights, readings: Any, num_rewards: Scalar
+) -> ArmVector:
+    return acquisition.combine(log_weights, readings, num_rewards)
 
 
 @partial(jax.jit, static_argnames="acquisition")
 def _motives(
-    acquisition: Acquisition[Any], log_weights: jax.Array, readings: Any
+    acquisition: Acquisition[Any], log_weights: LogWeights, readings: Any, num_rewards: Scalar
 ) -> Motives | None:
-    return acquisition.motives(log_weights, readings)
+    return acquisition.motives(log_weights, readings, num_rewards)

@@ -20,6 +20,7 @@ from cocobandits.policies.acquisitions.base import Acquisition
 from cocobandits.policies.acquisitions.coids import CoInformationDirectedSampling
 from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
 from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
+from cocobandits.policies.acquisitions.planned import PlannedInformationDirectedSampling
 from cocobandits.policies.base import Policy, Problem
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
@@ -111,7 +112,12 @@ def _coco(
 
 def _coids(problem: Problem, settings: CocoSettings) -> Policy[Any]:
     model = log_density_model(problem, settings)
-    acquisition = CoInformationDirectedSampling.for_model(model, settings.population_weight)
+    weight = settings.population_weight
+    acquisition: Acquisition[Any] = (
+        CoInformationDirectedSampling.for_model(model, weight)
+        if settings.steps_per_user is None
+        else PlannedInformationDirectedSampling.for_model(model, settings.steps_per_user, weight)
+    )
     return CocoPolicy(problem, model, acquisition, settings.inference)
 
 
@@ -127,13 +133,12 @@ def _told(problem: Problem, settings: CocoSettings) -> Policy[Any]:
 
 def _planner(problem: Problem, settings: CocoSettings) -> Policy[Any]:
     model = _true_population("oracle-plan", problem, settings)
-    steps = settings.steps_per_user
-    if not isinstance(steps, int) or steps < 1:
+    if settings.steps_per_user is None:
         raise ConfigurationError(
-            "Expected a whole number of at least one step; got "
-            f"settings.steps_per_user={steps!r}. Tell oracle-plan how often each user is served."
+            "Expected a number of steps; got settings.steps_per_user=None. Tell oracle-plan how "
+            "often each user is served."
         )
-    return PlannerPolicy(problem, model, steps)
+    return PlannerPolicy(problem, model, settings.steps_per_user)
 
 
 def _true_population(policy: str, problem: Problem, settings: CocoSettings) -> GaussianMixtureModel:

@@ -26,14 +26,14 @@ class CocoSettings:
         kernel: of the Gaussian process on the log-density.
         arm_lengthscale, context_lengthscale, amplitude: of the kernel; prior medians if learned.
         lengthscale_deviation, amplitude_deviation: of their logarithms; hilbert only.
-        population_weight: what a nat about the population counts in coids; 0 looks at this user
-            alone.
+        population_weight: what the population counts in coids; 0 looks at this user alone.
         likelihood: "cell" averages over a grid cell, "node" is the paper's.
         memory_limit_gb: grids that need more are refused.
         inference: particles and their moves.
         mtts: what that policy assumes.
         prior: the population that oracle-ts and oracle-plan are told.
-        steps_per_user: how often each user is served, told to oracle-plan.
+        steps_per_user: how often each user will be served, if that is known: coids then plans
+            ahead. oracle-plan has to know.
     """
 
     nodes_per_arm: int | None = None
@@ -62,6 +62,12 @@ class CocoSettings:
             raise ConfigurationError(
                 f"Expected a finite weight of at least 0; got population_weight="
                 f"{self.population_weight!r}. The default is 1; 0 looks at this user alone."
+            )
+        steps = self.steps_per_user
+        if steps is not None and (not isinstance(steps, int) or steps < 1):
+            raise ConfigurationError(
+                f"Expected a whole number of at least one step; got steps_per_user={steps!r}. Say "
+                "how often each user will be served, or None if nobody knows."
             )
 
 

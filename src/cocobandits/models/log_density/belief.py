@@ -14,12 +14,13 @@ from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.log_density.best_and_reward import (
     RewardTables,
     higher_masses,
+    moment_tables,
     reward_tables,
     rival_masses,
 )
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.models.log_density.tensors import marginals, times
+from cocobandits.models.log_density.tensors import marginals, pair_marginal, times
 from cocobandits.models.log_density.within_cell import (
     CellTables,
     cell_tables,
@@ -102,11 +103,25 @@ class GridBelief(Belief):
             rows.append(row)
         return jnp.stack(rows)
 
+    def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
+        """Sum over the cells of the pulled arm, each with what it says about all means."""
+        arms = range(self.probabilities.ndim)
+        density, moment = moment_tables(
+            self.statistics, self.axis, self.reward_noise, self.kind, rewards
+        )
+        shares = marginals(self.probabilities)
+
+        def row(other: int, arm: int) -> Values:
+            if other == arm:
+                return shares[arm] @ moment[arm]
+            joint = pair_marginal(self.probabilities, arm, other)
+            return (joint @ self.tables.mean[other]) @ density[arm]
+
+        return jnp.stack([jnp.stack([row(other, arm) for arm in arms]) for other in arms])
+
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
         """Spread the joint cell probabilities of two arms over square bins."""
-        others = tuple(a for a in range(self.probabilities.ndim) if a not in (first, second))
-        joint = jnp.sum(self.probabilities, axis=others)
-        joint = joint if first < second else joint.T
+        joint = pair_marginal(self.probabilities, first, second)
         inside, cells = cumulative_in_cell(
             self.statistics, self.axis, self.reward_noise, self.kind, edges
         )

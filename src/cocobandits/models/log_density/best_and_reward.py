@@ -16,9 +16,10 @@ from jaxtyping import Array, Float, Int
 from cocobandits.models.base import Statistics
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName
+from cocobandits.models.log_density.tensors import pair_marginal
 from cocobandits.models.log_density.within_cell import cell_of
 from cocobandits.models.truncated_normal import integrate_above, quadrature, truncated
-from cocobandits.types import Number, Values
+from cocobandits.types import Number, Scalar, Values
 
 # One entry of size two per rival: it sits in a lower cell (0) or in the same one (1).
 Masses = Float[Array, "cell *rival"]
@@ -61,9 +62,7 @@ def higher_masses(
     probabilities: Float[Array, "*cells"], win: Float[Array, "*cells"], arm: int, best: int
 ) -> Float[Array, " cell"]:
     """Sum, for each cell of an arm, the chance that another one in a higher cell is best."""
-    others = tuple(a for a in range(probabilities.ndim) if a not in (arm, best))
-    joint = jnp.sum(probabilities * win, axis=others)
-    joint = joint if arm < best else joint.T
+    joint = pair_marginal(probabilities * win, arm, best)
     return jnp.sum(jnp.triu(joint, 1), axis=1)
 
 
@@ -94,8 +93,7 @@ def reward_tables(
                 others = _product(below, [other for other in sharing if other != best])
                 rows.append(weight * integrate_above(rule, cells, density[best] * others))
                 places.append((arm, best, pattern))
-    blur = jnp.maximum(jnp.asarray(reward_noise), _LEAST_BLUR * axis.spacing)
-    noise = _noise_density(rule.points, rewards, blur)
+    noise = _noise_density(rule.points, rewards, _blur(reward_noise, axis))
     sums = dict(zip(places, _sum_by_cell(jnp.stack(rows), cells, axis, noise), strict=True))
     return [
         RewardTables(
@@ -107,6 +105,28 @@ def reward_tables(
         )
         for arm in arms
     ]
+
+
+def moment_tables(
+    statistics: Statistics, axis: Axis, reward_noise: Number, kind: LikelihoodName, rewards: Values
+) -> tuple[Float[Array, "arm cell value"], Float[Array, "arm cell value"]]:
+    """Integrate the density of each arm's next reward over each cell, bare and times its mean."""
+    if kind == "node":
+        at_node = _noise_density(axis.nodes, rewards, reward_noise)
+        tables = jnp.stack([at_node, at_node * axis.nodes[:, None]])
+        both = jnp.broadcast_to(tables[:, None], (2, len(statistics.count), *at_node.shape))
+        return both[0], both[1]
+    rule = quadrature(statistics, reward_noise, axis.edges)
+    cells = cell_of(axis, rule.centres)
+    density, _ = truncated(
+        statistics, reward_noise, axis.edges[cells], axis.edges[cells + 1], rule.points
+    )
+    weight = rule.weights[None, :] * density
+    noise = _noise_density(rule.points, rewards, _blur(reward_noise, axis))
+    bare, moment = (
+        _sum_by_cell(rows, cells, axis, noise) for rows in (weight, weight * rule.points[None, :])
+    )
+    return bare, moment
 
 
 def _point_tables(
@@ -126,6 +146,10 @@ def _point_tables(
 
 def _product(below: Float[Array, "arm value"], arms: list[int]) -> Values:
     return jnp.prod(below[np.array(arms, dtype=int)], axis=0)
+
+
+def _blur(reward_noise: Number, axis: Axis) -> Scalar:
+    return jnp.maximum(jnp.asarray(reward_noise), _LEAST_BLUR * axis.spacing)
 
 
 def _noise_density(

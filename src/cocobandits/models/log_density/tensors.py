@@ -21,3 +21,10 @@ def marginals(probabilities: Tensor) -> ArmCells:
     """Sum over all arms but one, for each arm."""
     arms = range(probabilities.ndim)
     return jnp.stack([jnp.sum(probabilities, axis=tuple(b for b in arms if b != a)) for a in arms])
+
+
+def pair_marginal(values: Tensor, first: int, second: int) -> Float[Array, "cell cell"]:
+    """Sum over all arms but two, the first along the rows."""
+    others = tuple(arm for arm in range(values.ndim) if arm not in (first, second))
+    joint = jnp.sum(values, axis=others)
+    return joint if first < second else joint.T

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Generic, NamedTuple, TypeVar
 
 from cocobandits.models.base import Belief
-from cocobandits.types import ArmVector, LogWeights
+from cocobandits.types import ArmVector, LogWeights, Scalar
 
 T = TypeVar("T")
 
@@ -28,10 +28,16 @@ class Acquisition(ABC, Generic[T]):
         """Read what the rule needs off one particle's belief."""
 
     @abstractmethod
-    def combine(self, log_weights: LogWeights, readings: T) -> ArmVector:
-        """Compute arm probabilities from the readings of all particles."""
+    def combine(self, log_weights: LogWeights, readings: T, num_rewards: Scalar) -> ArmVector:
+        """Compute arm probabilities from the readings of all particles.
 
-    def motives(self, log_weights: LogWeights, readings: T) -> Motives | None:
+        Args:
+            log_weights: of the particles.
+            readings: of every particle, about one user.
+            num_rewards: how many rewards the user has given so far.
+        """
+
+    def motives(self, log_weights: LogWeights, readings: T, num_rewards: Scalar) -> Motives | None:
         """Say what the probabilities are for; None for a rule that cannot tell."""
-        del log_weights, readings
+        del log_weights, readings, num_rewards
         return None

@@ -21,7 +21,7 @@ from cocobandits.models.base import Belief, PopulationModel
 from cocobandits.policies.acquisitions.base import Acquisition, Motives
 from cocobandits.policies.acquisitions.information import best_mixture
 from cocobandits.policies.acquisitions.rewards import RewardGrid
-from cocobandits.types import ArmVector, LogWeights
+from cocobandits.types import ArmVector, LogWeights, Scalar, Values
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -31,6 +31,14 @@ class CoidsReading(NamedTuple):
 
     regret: Float[Array, "*particle arm"]
     joint: Float[Array, "*particle best arm value"]
+
+
+class Prospects(NamedTuple):
+    """Expected regret of each arm, and the nats that its reward tells."""
+
+    regret: ArmVector
+    about_person: ArmVector
+    about_population: ArmVector
 
 
 @dataclass(frozen=True)
@@ -49,44 +57,53 @@ class CoInformationDirectedSampling(Acquisition[CoidsReading]):
 
     def read(self, belief: Belief) -> CoidsReading:
         """Read expected regret, and next rewards with the best arm."""
-        joint = belief.best_and_reward(self.rewards.values())
-        # The grid of rewards becomes a distribution, for every particle and arm.
-        joint = joint / jnp.sum(joint, axis=(0, 2), keepdims=True)
-        return CoidsReading(belief.expected_best() - belief.mean(), joint)
+        return read_prospects(belief, self.rewards.values())[0]
 
-    def combine(self, log_weights: LogWeights, readings: CoidsReading) -> ArmVector:
+    def combine(
+        self, log_weights: LogWeights, readings: CoidsReading, num_rewards: Scalar
+    ) -> ArmVector:
         """Minimise squared regret per nat."""
-        regret, about_person, about_population = self._prospects(log_weights, readings)
+        del num_rewards
+        return self._choose(expect(log_weights, readings))
+
+    def motives(
+        self, log_weights: LogWeights, readings: CoidsReading, num_rewards: Scalar
+    ) -> Motives:
+        """Take the reasons to learn away one after the other, and see what changes."""
+        del num_rewards
+        prospects = expect(log_weights, readings)
+        at_once = greedy(prospects.regret)
+        alone = best_mixture(prospects.regret, prospects.about_person)
+        return Motives(*prospects, at_once, alone - at_once, self._choose(prospects) - alone)
+
+    def _choose(self, prospects: Prospects) -> ArmVector:
+        regret, about_person, about_population = prospects
         return best_mixture(regret, about_person + self.population_weight * about_population)
 
-    def motives(self, log_weights: LogWeights, readings: CoidsReading) -> Motives:
-        """Take the reasons to learn away one after the other, and see what changes."""
-        regret, about_person, about_population = self._prospects(log_weights, readings)
-        probabilities = best_mixture(
-            regret, about_person + self.population_weight * about_population
-        )
-        without_population = best_mixture(regret, about_person)
-        greedy = (jnp.arange(len(regret)) == jnp.argmin(regret)).astype(float)
-        return Motives(
-            regret,
-            about_person,
-            about_population,
-            greedy,
-            without_population - greedy,
-            probabilities - without_population,
-        )
 
-    def _prospects(
-        self, log_weights: LogWeights, readings: CoidsReading
-    ) -> tuple[ArmVector, ArmVector, ArmVector]:
-        """Compute regret and both informations under the mixture of particles."""
-        mixture = average(log_weights, readings.joint)
-        reward = jnp.sum(mixture, axis=0)
-        best = jnp.sum(mixture, axis=2)
-        about_person = _divergence(mixture, best[:, :, None] * reward[None, :, :], axes=(0, 2))
-        given_particle = jnp.sum(readings.joint, axis=1)
-        surprise = _divergence(given_particle, reward[None, :, :], axes=(2,))
-        return average(log_weights, readings.regret), about_person, average(log_weights, surprise)
+def read_prospects(belief: Belief, rewards: Values) -> tuple[CoidsReading, ArmVector]:
+    """Read what a particle expects, and the sum that made its rewards a distribution."""
+    joint = belief.best_and_reward(rewards)
+    total = jnp.sum(joint, axis=(0, 2))
+    regret = belief.expected_best() - belief.mean()
+    return CoidsReading(regret, joint / total[None, :, None]), total
+
+
+def expect(log_weights: LogWeights, readings: CoidsReading) -> Prospects:
+    """Compute regret and both informations under the mixture of particles."""
+    mixture = average(log_weights, readings.joint)
+    reward = jnp.sum(mixture, axis=0)
+    best = jnp.sum(mixture, axis=2)
+    about_person = _divergence(mixture, best[:, :, None] * reward[None, :, :], axes=(0, 2))
+    given_particle = jnp.sum(readings.joint, axis=1)
+    surprise = _divergence(given_particle, reward[None, :, :], axes=(2,))
+    regret = average(log_weights, readings.regret)
+    return Prospects(regret, about_person, average(log_weights, surprise))
+
+
+def greedy(loss: ArmVector) -> ArmVector:
+    """Give all probability to the arm that loses least."""
+    return (jnp.arange(len(loss)) == jnp.argmin(loss)).astype(float)
 
 
 def _divergence(

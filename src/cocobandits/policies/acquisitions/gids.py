@@ -48,8 +48,11 @@ class GlobalInformationDirectedSampling(Acquisition[GidsReading]):
             belief.expected_best() - belief.mean(), belief.predictive(self.rewards.values())
         )
 
-    def combine(self, log_weights: LogWeights, readings: GidsReading) -> ArmVector:
+    def combine(
+        self, log_weights: LogWeights, readings: GidsReading, num_rewards: Scalar
+    ) -> ArmVector:
         """Solve each particle's trade-off and average the solutions."""
+        del num_rewards
         gains = jax.vmap(self._gains, in_axes=(None, 1), out_axes=1)(
             log_weights, readings.predictive
         )

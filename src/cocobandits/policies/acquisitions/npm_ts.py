@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief
 from cocobandits.policies.acquisitions.base import Acquisition
-from cocobandits.types import ArmVector, LogWeights, Particles
+from cocobandits.types import ArmVector, LogWeights, Particles, Scalar
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,9 @@ class ThompsonSampling(Acquisition[ArmVector]):
         """Read P(arm is best)."""
         return belief.best_probability()
 
-    def combine(self, log_weights: LogWeights, readings: Particles) -> ArmVector:
+    def combine(
+        self, log_weights: LogWeights, readings: Particles, num_rewards: Scalar
+    ) -> ArmVector:
         """Average over particles."""
+        del num_rewards
         return average(log_weights, readings)
