@@ -7,13 +7,13 @@ the mixture of particles:
 
 Who knew the population f would plan under it, and do better for this user by
 
-    R = E_f[max_a Q_a^f] - max_a Q_a
+    W = E_f[max_a Q_a^f] - max_a Q_a
 
 on average. The mixture of arms with the least
 
-    (population_weight · R + max_b Q_b - Q_a)² / I(f; r_a)
+    (population_weight · W + max_b Q_b - Q_a)² / I(f; r_a)
 
-is played. As the population becomes known R goes to zero, and what is left is the plan.
+is played. As the population becomes known W goes to zero, and what is left is the plan.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class PlannedInformationDirectedSampling(Acquisition[PlannedReading]):
     def _plan(
         self, log_weights: LogWeights, readings: PlannedReading, num_rewards: Scalar
     ) -> tuple[ArmVector, Scalar]:
-        """Compute what each arm loses against the best plan, and R."""
+        """Compute what each arm loses against the best plan, and W."""
         steps_after = jnp.maximum(self.steps_per_user - num_rewards, 1.0) - 1.0
         mean, after = (average(log_weights, part) for part in (readings.mean, readings.after))
         value = _value(mean, after, steps_after)

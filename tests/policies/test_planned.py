@@ -1,0 +1,208 @@
+"""CoIDS with a known number of steps: its plan against loops, its limits, and its explanation."""
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits.models.base import Statistics
+from cocobandits.models.gaussian_belief import GaussianBelief
+from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.policies.acquisitions.coids import CoidsReading, CoInformationDirectedSampling
+from cocobandits.policies.acquisitions.information import best_mixture
+from cocobandits.policies.acquisitions.planned import (
+    PlannedInformationDirectedSampling,
+    PlannedReading,
+)
+from cocobandits.policies.acquisitions.rewards import RewardGrid
+from cocobandits.policies.base import Problem
+from cocobandits.policies.registry import build_policy
+
+NUM_PARTICLES, NUM_ARMS, NUM_VALUES, STEPS = 4, 3, 6, 5
+RULE = PlannedInformationDirectedSampling(RewardGrid(0.0, 1.0, NUM_VALUES), STEPS, 0.7)
+motives_of = jax.jit(RULE.motives)
+combine = jax.jit(RULE.combine)
+
+
+def random_case(seed):
+    """Draw a table of (particle, best arm, arm, reward), and means for each of its rewards."""
+    generator = np.random.default_rng(seed)
+    joint = generator.gamma(0.4, size=(NUM_PARTICLES, NUM_ARMS, NUM_ARMS, NUM_VALUES)) + 1e-6
+    joint /= joint.sum(axis=(1, 3), keepdims=True)
+    reward = joint.sum(axis=1)
+    means = generator.normal(size=(NUM_PARTICLES, NUM_ARMS, NUM_ARMS, NUM_VALUES))
+    # What an arm is expected to give must not depend on which arm is looked at.
+    mean = generator.normal(size=(NUM_PARTICLES, NUM_ARMS))
+    means += (mean[:, :, None] - np.einsum("pbav,pav->pba", means, reward))[..., None]
+    now = CoidsReading(
+        jnp.asarray(generator.exponential(size=(NUM_PARTICLES, NUM_ARMS))), jnp.asarray(joint)
+    )
+    readings = PlannedReading(now, jnp.asarray(mean), jnp.asarray(means * reward[:, None]))
+    return jnp.asarray(generator.normal(size=NUM_PARTICLES)), readings
+
+
+def share_of(log_weights):
+    weights = np.exp(np.asarray(log_weights) - np.max(log_weights))
+    return weights / weights.sum()
+
+
+def plan_value(mean, after, steps_after):
+    """Add up the best mean after each reward, arm by arm."""
+    value = []
+    for arm in range(NUM_ARMS):
+        best = sum(
+            max(after[other, arm, v] for other in range(NUM_ARMS)) for v in range(NUM_VALUES)
+        )
+        value.append(mean[arm] + steps_after * best)
+    return np.array(value)
+
+
+def plan_by_hand(log_weights, readings, steps_after):
+    weights = share_of(log_weights)
+    mean, after = np.asarray(readings.mean), np.asarray(readings.after)
+    value = plan_value(weights @ mean, np.tensordot(weights, after, 1), steps_after)
+    knowing = sum(
+        weight * plan_value(mean[p], after[p], steps_after).max()
+        for p, weight in enumerate(weights)
+    )
+    return value, knowing - value.max()
+
+
+@pytest.mark.parametrize("num_rewards", [0, 2, 4, 5, 9])
+@pytest.mark.parametrize("seed", range(4))
+def test_choice_matches_loops(seed, num_rewards):
+    log_weights, readings = random_case(seed)
+    value, worth = plan_by_hand(log_weights, readings, max(STEPS - num_rewards, 1) - 1)
+    assert worth > 0.01
+    found = motives_of(log_weights, readings, jnp.asarray(float(num_rewards)))
+    expected = best_mixture(
+        jnp.asarray(0.7 * worth + value.max() - value), jnp.asarray(found.about_population)
+    )
+    chosen = combine(log_weights, readings, jnp.asarray(float(num_rewards)))
+    np.testing.assert_allclose(chosen, expected, atol=1e-9)
+    plan = np.eye(NUM_ARMS)[value.argmax()]
+    np.testing.assert_allclose(found.for_reward + found.for_person, plan, atol=1e-12)
+    total = found.for_reward + found.for_person + found.for_population
+    np.testing.assert_allclose(total, chosen, atol=1e-12)
+    np.testing.assert_allclose(found.for_reward, np.eye(NUM_ARMS)[np.argmin(found.regret)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_informations_are_those_of_coids(seed):
+    log_weights, readings = random_case(seed)
+    plain = CoInformationDirectedSampling(RULE.rewards, 0.7)
+    expected = plain.motives(log_weights, readings.now, jnp.zeros(()))
+    found = motives_of(log_weights, readings, jnp.zeros(()))
+    for name in ("regret", "about_person", "about_population"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_particle_held_twice_at_half_the_weight_changes_nothing(seed):
+    log_weights, readings = random_case(seed)
+    log_weights = log_weights - jax.scipy.special.logsumexp(log_weights)
+    order = np.array([0, 1, 2, 3, 1])
+    split = log_weights[order] - math.log(2) * jnp.array([0.0, 1.0, 0.0, 0.0, 1.0])
+    doubled = jax.tree.map(lambda leaf: leaf[order], readings)
+    before = motives_of(log_weights, readings, jnp.ones(()))
+    after = motives_of(split, doubled, jnp.ones(()))
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_known_population_leaves_the_plan(seed):
+    """One particle: nothing to learn about it, and nothing is chosen for it."""
+    log_weights, readings = random_case(seed)
+    alone = jax.tree.map(lambda leaf: leaf[:1], readings)
+    value, worth = plan_by_hand(log_weights[:1], alone, STEPS - 1)
+    assert worth == pytest.approx(0.0, abs=1e-12)
+    chosen = combine(log_weights[:1], alone, jnp.zeros(()))
+    np.testing.assert_allclose(chosen, np.eye(NUM_ARMS)[value.argmax()], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weight_zero_plans_for_this_user_alone(seed):
+    log_weights, readings = random_case(seed)
+    rule = PlannedInformationDirectedSampling(RULE.rewards, STEPS, 0.0)
+    value, _ = plan_by_hand(log_weights, readings, STEPS - 1)
+    chosen = rule.combine(log_weights, readings, jnp.zeros(()))
+    np.testing.assert_allclose(chosen, np.eye(NUM_ARMS)[value.argmax()], atol=1e-9)
+
+
+def test_readings_match_the_closed_form_of_the_planner():
+    """Expected best mean after one reward, for a belief that oracle-plan has it for."""
+    generator = np.random.default_rng(4)
+    roots = 0.3 * generator.normal(size=(2, 3, 3))
+    belief = GaussianBelief(
+        jnp.log(jnp.array([0.7, 0.3])),
+        jnp.asarray(0.4 * generator.normal(size=(2, 3))),
+        jnp.asarray(roots @ roots.transpose(0, 2, 1)),
+        0.25,
+    )
+    rule = PlannedInformationDirectedSampling(RewardGrid(-5.0, 5.0, 801), STEPS)
+    after = np.asarray(jax.jit(rule.read)(belief).after)
+    expected = np.asarray(belief.expected_best_mean_after_one())
+    print(f"\nbest mean after one reward {after.max(axis=0).sum(axis=1)}, closed form {expected}")
+    np.testing.assert_allclose(after.max(axis=0).sum(axis=1), expected, atol=1e-4)
+
+
+MODEL = LogDensityModel(LogDensityConfig(2, (), Axis(-1.0, 1.5, 4), reward_noise=0.4, num_modes=9))
+
+
+def test_worth_of_the_population_is_never_negative_on_the_grid():
+    """Who knows the particle plans better, whatever the user has said."""
+    rule = PlannedInformationDirectedSampling.for_model(MODEL, 4, 1.0)
+    particles = 2 * jax.random.normal(jax.random.key(3), (5, 9))
+    log_weights = jnp.log(jnp.array([0.3, 0.3, 0.2, 0.1, 0.1]))
+    read = jax.jit(
+        jax.vmap(
+            lambda p, statistics: rule.read(MODEL.posterior(p, jnp.zeros(0), statistics)),
+            (0, None),
+        )
+    )
+    for statistics in (
+        Statistics.empty(2),
+        Statistics.empty(2).add(0, 0.9),
+        Statistics.empty(2).add(1, -0.8).add(0, 0.3),
+    ):
+        readings = read(particles, statistics)
+        mean, after = np.asarray(readings.mean), np.asarray(readings.after)
+        # Means after a reward average to the means before it.
+        np.testing.assert_allclose(after.sum(axis=3), np.stack([mean, mean], axis=2), atol=2e-3)
+        loss, worth = rule._plan(log_weights, readings, jnp.sum(statistics.count))
+        assert float(worth) > 1e-4
+        assert float(jnp.min(loss)) == 0.0
+
+
+SMALL = CocoSettings(nodes_per_arm=5, num_modes=12, inference=SmcConfig(num_particles=20))
+
+
+@pytest.mark.parametrize("steps", [None, 3])
+def test_steps_per_user_choose_the_rule(steps):
+    problem = Problem(2, (), (-2.0, 2.0), 0.2)
+    built = build_policy("coids", problem, CocoSettings(num_modes=5, steps_per_user=steps))
+    planned = PlannedInformationDirectedSampling
+    assert isinstance(built.acquisition, planned) == (steps is not None)
+    if steps is not None:
+        assert built.acquisition.steps_per_user == steps
+
+
+def test_the_last_step_earns_and_is_explained():
+    """With one step per user and no weight on others, the best mean is chosen for reward."""
+    settings = replace(SMALL, steps_per_user=1, population_weight=0.0)
+    study = Study(["a", "b", "c"], {"x": (0, 1)}, (0.0, 40.0), 1.0, settings=settings)
+    enrol = partial(study.enrol, context={"x": 0.4})
+    enrol("anna")
+    study.reward(study.decide("anna").id, 25.0)
+    enrol("bob")
+    told = study.explain("bob").arms
+    best = max(told, key=lambda arm: told[arm].mean)
+    assert study.decide("bob").arm == best
+    assert told[best].motive.for_reward == 1.0
+    assert told[best].motive.for_person == told[best].motive.for_population == 0.0
