@@ -31,11 +31,11 @@ def test_figures_are_those_of_the_committed_records(rebuilt):
 
 
 def test_committed_runs_are_the_whole_paper_and_coids():
-    """Ten seeds of every policy of the paper, and the first of them of coids."""
+    """Ten seeds of every policy: the paper's in its environments, coids under stress too."""
     paper, coids = load_run(BESIDE).config, load_run(RESULTS).config
     assert paper["scale"] == coids["scale"] == "paper"
-    assert paper["seeds"] == list(range(10))
-    assert coids["seeds"] == paper["seeds"][:5]
-    assert paper["environments"] == coids["environments"] == list(presets.ENVIRONMENTS)
+    assert paper["seeds"] == coids["seeds"] == list(range(10))
+    assert paper["environments"] == list(presets.ENVIRONMENTS)
+    assert coids["environments"] == [*presets.ENVIRONMENTS, *presets.STRESS]
     assert set(paper["policies"]) == set(presets.PAPER_POLICIES)
     assert set(coids["policies"]) == {"coids", "oracle-plan", "oracle-ts", "ind-ts"}
