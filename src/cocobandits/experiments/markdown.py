@@ -15,7 +15,8 @@ def render(content: dict[str, Any]) -> str:
     sections = {"Claims": _claims(content["claims"], "the paper's claim", symbols)}
     if content["targets"]:
         told = _claims(content["targets"], "target", symbols)
-        sections["What CoIDS must show"] = f"{content['targets_headline']}\n\n{told}"
+        head = f"{content['about_targets']}\n\n{content['targets_headline']}"
+        sections["What CoIDS must show"] = f"{head}\n\n{told}"
     sections |= {
         "What was run": _bullets([f"{name}: {fact}" for name, fact in content["facts"].items()]),
         "Total and second-half regret": "Mean ± standard error over seeds, in reward units.\n\n"

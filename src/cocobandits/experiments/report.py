@@ -28,7 +28,7 @@ from cocobandits.experiments.markdown import render
 from cocobandits.experiments.measures import Measures, group, measure
 from cocobandits.experiments.presets import STRESS
 from cocobandits.experiments.reading import Run, load_run
-from cocobandits.experiments.targets import assess_targets
+from cocobandits.experiments.targets import ABOUT, assess_targets
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # A verdict is told by its word and its symbol; colour only repeats it.
@@ -181,6 +181,7 @@ def _content(report: Report, pictures: dict[str, Picture]) -> dict[str, Any]:
         "headline": account.headline(claims),
         "claims": claims,
         "targets": targets,
+        "about_targets": ABOUT,
         "targets_headline": account.headline(targets, "Targets"),
         "symbols": SYMBOLS,
         "facts": account.run_facts(run, measures),

@@ -10,6 +10,11 @@ from cocobandits.experiments.measures import ORACLE, Measures
 from cocobandits.experiments.presets import STRESS
 
 OURS = "coids"
+ABOUT = (
+    "CoIDS is this package's own policy. It learns the hyperparameters of the population too, is "
+    "told how often a user is served, as the limit is, and plans for the user while it looks for "
+    "information about the population."
+)
 # Where a planner has something to gain, and how much of the oracle's regret is left to it.
 _SHARES_OF_ORACLE = {"mixture": 1.05, "partial": 0.75, "lmm-misspecified": 1.05}
 _SHARE_OF_IND, _WORST_SHARE_OF_IND, _STRESS_SHARE = 0.25, 0.5, 0.5
