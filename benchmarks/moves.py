@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from cocobandits.environments.registry import build_environment
 from cocobandits.inference import moves
 from cocobandits.inference.smc import MoveName, SmcConfig
+from cocobandits.inference.weights import uniform
 from cocobandits.models.histories import Change, HistoryPath
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.simulation.loop import open_study, simulate
@@ -52,7 +53,7 @@ class Posterior:
     def root(self, name: MoveName, particles: Any) -> Any:
         """Stretch moves as the library does."""
         if name == "scales":
-            return moves.scales_root(particles)
+            return moves.scales_root(particles, uniform(len(particles)))
         return moves.information_root(self.path.information(particles, self.change, jnp.ones(())))
 
     def run_block(

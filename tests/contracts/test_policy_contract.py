@@ -36,11 +36,14 @@ SMALL = CocoSettings(
     prior=_mixture(4),
     steps_per_user=5,
 )
+UNTOLD = replace(SMALL, steps_per_user=None)
 
 
-@pytest.fixture(params=policy_names())
+@pytest.fixture(params=[*policy_names(), "coids, planned"])
 def policy(request):
-    return build_policy(request.param, PROBLEM, SMALL)
+    name, _, variant = request.param.partition(", ")
+    knows_steps = variant == "planned" or name == "oracle-plan"
+    return build_policy(name, PROBLEM, SMALL if knows_steps else UNTOLD)
 
 
 def _with_history(policy):

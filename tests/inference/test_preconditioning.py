@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cocobandits.inference import moves
+from cocobandits.inference.weights import uniform
 
 NUM_BLOCKS, MOVES_PER_BLOCK = 8, 5
 
@@ -58,7 +59,7 @@ def own_covariance_root(particles):
 
 ROOTS = {
     "information": lambda target, particles: moves.information_root(target.information(particles)),
-    "scales": lambda _, particles: moves.scales_root(particles),
+    "scales": lambda _, particles: moves.scales_root(particles, uniform(len(particles))),
     "covariance": lambda _, particles: own_covariance_root(particles),
 }
 

@@ -146,7 +146,7 @@ def test_planner_is_told_how_often_users_are_served():
 
 
 FITTING = CocoSettings(prior=KINDS, steps_per_user=5)
-STEPS = r"whole number of at least one step; got steps_per_user={}. Say how often"
+STEPS = r"whole number from 1 to 1,000,000; got steps_per_user={}. Change it"
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,7 @@ STEPS = r"whole number of at least one step; got steps_per_user={}. Say how ofte
         ),
         ({"steps_per_user": 0}, STEPS.format("0")),
         ({"steps_per_user": -3}, STEPS.format("-3")),
+        ({"steps_per_user": 2**70}, STEPS.format(2**70)),
         ({"prior": None}, r"true population; got settings.prior=None. Give oracle-plan a Cond"),
     ],
 )

@@ -1,7 +1,8 @@
 """The hazard of too few moves: a policy that trusts its particles stops exploring.
 
 After resampling, particles are copies. The effective sample size calls them healthy; if they are
-hardly moved, the population looks known where it is not, and `coids` settles for the wrong arm. In
+hardly moved, by one move that does not know the users, the population looks known where it is not,
+and `coids` settles for the wrong arm. In
 environment `lmm`, where all users share what is to be learned, that costs more than learning
 nothing from other users. The correlation with the ancestors shows it.
 """

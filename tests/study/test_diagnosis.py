@@ -175,7 +175,7 @@ def test_particles_in_use_are_taken_at_their_word():
 def test_diagnosis_leaves_the_study_alone():
     """It decides as a study that was never asked."""
     asked, other = make_study("mtts"), make_study("mtts")
-    assert diagnose_study(asked) == diagnose_study(asked)
+    assert asked.diagnose() == asked.diagnose()
     assert asked.decide("carl") == other.decide("carl")
 
 

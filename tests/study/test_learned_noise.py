@@ -14,7 +14,6 @@ SMALL = CocoSettings(
     num_modes=15,
     inference=SmcConfig(num_particles=60),
     prior=ConditionalMixture.from_arrays([[0.0]], [[[0.5], [0.1]]], [[[[0.2]], [[0.1]]]]),
-    steps_per_user=5,
 )
 
 
@@ -143,3 +142,17 @@ def test_known_noise_is_not_learned():
     assert "noise" not in study.hyperparameters()
     for told in study.explain("0").arms.values():
         assert told.uncertainty.noise == pytest.approx(TRUE_NOISE**2, rel=1e-12)
+
+
+def test_noise_has_a_floor():
+    """Rewards that repeat exactly ask for no noise at all."""
+    study = make_study()
+    for user in range(8):
+        study.enrol(str(user))
+        for _ in range(5):
+            decision = study.decide(str(user))
+            study.reward(decision.id, 1.5 if decision.arm == "a" else -1.0)
+    low, median, _ = study.hyperparameters()["noise"]
+    print(f"\nnoise after 40 rewards that repeat: {median:.2g}, at least {low:.2g}")
+    assert 4e-4 <= low <= median < 0.05
+    assert sum(study.decide("0").probabilities.values()) == pytest.approx(1.0, abs=1e-9)

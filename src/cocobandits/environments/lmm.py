@@ -41,7 +41,7 @@ class LmmEnvironment(Environment):
     arms = ("arm-1", "arm-2", "arm-3")
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
     reward_range = (-3.0, 3.0)
-    # Sixteen users in a thousand have an arm beyond it; their rewards are possible all the same.
+    # In lmm-misspecified sixteen users in a thousand have an arm beyond it, and possible rewards.
     reward_limits = (-12.0, 12.0)
     reward_noise = 0.1
 

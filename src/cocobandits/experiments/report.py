@@ -154,8 +154,8 @@ def _draw_part(run: Run, measures: Measures) -> dict[str, tuple[str, str, Figure
         drawn["hyperparameters"] = (
             "What is learned besides the population",
             "Lengthscales and amplitude of the population's log-density, as CoIDS believes in them "
-            "after each step: line, the median; band, 90 % of the particles' weight; both averaged "
-            "over seeds. Dotted: the median before any reward. Logarithmic scales.",
+            "after each rejuvenation: line, the median; band, 90 % of the particles' weight; both "
+            "averaged over seeds. Dotted: the median before any reward. Logarithmic scales.",
             learned_figures.hyperparameter_figure(run, measures),
         )
     if any(key[0] in measures.environments for key in group(run.health)):

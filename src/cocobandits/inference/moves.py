@@ -17,7 +17,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from cocobandits.types import Matrix, Particles, PerParticle, RngKey, Scalar
+from cocobandits.inference.weights import average
+from cocobandits.types import LogWeights, Matrix, Particles, PerParticle, RngKey, Scalar
 
 # Values and gradients of the log-likelihood of all particles.
 LikelihoodFn = Callable[[Particles], tuple[PerParticle, Particles]]
@@ -51,9 +52,10 @@ def evaluate(particles: Particles, likelihood_fn: LikelihoodFn) -> Point:
     return Point(particles, log_density, gradient - particles)
 
 
-def scales_root(particles: Particles) -> Matrix:
-    """Stretch each parameter by the particles' own deviation."""
-    return jnp.diag(jnp.maximum(jnp.std(particles, axis=0), _LEAST_SCALE))
+def scales_root(particles: Particles, log_weights: LogWeights) -> Matrix:
+    """Stretch each parameter by the weighted particles' own deviation."""
+    centred = particles - average(log_weights, particles)[None, :]
+    return jnp.diag(jnp.maximum(jnp.sqrt(average(log_weights, centred**2)), _LEAST_SCALE))
 
 
 def information_root(information: Matrix) -> Matrix:

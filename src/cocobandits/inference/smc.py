@@ -72,9 +72,10 @@ class SmcConfig:
     moves: MoveName = "information"
 
     def __post_init__(self) -> None:
-        if self.num_particles < 1 or self.moves_per_block < 1 or self.max_blocks < 1:
+        counts = (self.num_particles, self.moves_per_block, self.max_blocks)
+        if any(type(count) is not int or count < 1 for count in counts):
             raise ConfigurationError(
-                "Expected at least one particle, move and block; got "
+                "Expected whole numbers of at least one particle, move and block; got "
                 f"num_particles={self.num_particles}, moves_per_block={self.moves_per_block}, "
                 f"max_blocks={self.max_blocks}. Raise what is below one."
             )
@@ -251,7 +252,7 @@ def _resample_and_move(
     ancestors = systematic(resample_key, state.log_weights)
     target = bridge.at(temperature)
     start = state.particles[ancestors]
-    root = _root(start, target, config.moves)
+    root = _root(state, target, ancestors, config.moves)
     point = _evaluate(_interweave(first_key, start, target), target)
     step_size, correlation = state.step_size, 1.0
     rates: list[float] = []
@@ -284,10 +285,10 @@ def _increments(bridge: _Bridge, particles: Particles) -> PerParticle:
 
 
 @partial(jax.jit, static_argnames="name")
-def _root(particles: Particles, target: _Bridge, name: MoveName) -> Matrix:
+def _root(state: SmcState, target: _Bridge, ancestors: Ancestors, name: MoveName) -> Matrix:
     if name == "scales":
-        return moves.scales_root(particles)
-    return moves.information_root(target.information(particles))
+        return moves.scales_root(state.particles, state.log_weights)
+    return moves.information_root(target.information(state.particles[ancestors]))
 
 
 @jax.jit

@@ -25,6 +25,15 @@ from cocobandits.types import (
     Values,
 )
 
+# Below this share of the width of the range, sums over rewards lose their digits.
+LEAST_NOISE = 1e-4
+
+
+def floored_noise(noise: Array, mean_range: tuple[float, float]) -> Array:
+    """Keep a learned noise above what can be computed with."""
+    low, high = mean_range
+    return jnp.maximum(noise, LEAST_NOISE * (high - low))
+
 
 class Statistics(NamedTuple):
     """A user's rewards, summed per arm; enough for every likelihood with known Gaussian noise.

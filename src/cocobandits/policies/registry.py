@@ -1,6 +1,7 @@
 """Policies by name.
 
-The only place that knows which names exist. A new policy is one line in `_BUILDERS`.
+The only list of names that a study takes. A new policy is one line in `_BUILDERS`; what a report
+calls it, and what it assumes of the population, is said where reports and diagnoses are made.
 """
 
 from collections.abc import Callable
@@ -67,7 +68,13 @@ def log_density_model(problem: Problem, settings: CocoSettings) -> LogDensityMod
                 else CategoricalAxis(num_categories)
                 for num_categories in problem.features
             ),
-            arm_axis=Axis(low, high, settings.nodes_per_arm or _nodes_for(problem, noise)),
+            arm_axis=Axis(
+                low,
+                high,
+                _nodes_for(problem, noise)
+                if settings.nodes_per_arm is None
+                else settings.nodes_per_arm,
+            ),
             reward_noise=noise,
             noise_deviation=noise_deviation,
             kernel=settings.kernel,

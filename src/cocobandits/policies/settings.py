@@ -1,6 +1,6 @@
 """How a population is modelled and learned: one record of settings, and presets by name."""
 
-import math
+import sys
 from dataclasses import dataclass
 
 from cocobandits.errors import ConfigurationError, UnknownNameError
@@ -10,6 +10,9 @@ from cocobandits.models.log_density import BasisName
 from cocobandits.models.log_density.kernel import KernelName
 from cocobandits.models.log_density.likelihood import LikelihoodName
 from cocobandits.policies.mtts import MttsSettings
+
+# Of anything that is counted in settings.
+_MOST = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class CocoSettings:
         inference: particles and their moves.
         mtts: what that policy assumes.
         prior: the population that oracle-ts and oracle-plan are told.
-        steps_per_user: how often each user will be served, if that is known: coids then plans
+        steps_per_user: how many rewards each user will give, if that is known: coids then plans
             ahead. oracle-plan has to know.
     """
 
@@ -57,17 +60,24 @@ class CocoSettings:
     def __post_init__(self) -> None:
         if not (
             isinstance(self.population_weight, int | float)
-            and 0 <= self.population_weight < math.inf
+            and 0 <= self.population_weight <= sys.float_info.max
         ):
             raise ConfigurationError(
                 f"Expected a finite weight of at least 0; got population_weight="
                 f"{self.population_weight!r}. The default is 1; 0 looks at this user alone."
             )
-        steps = self.steps_per_user
-        if steps is not None and (not isinstance(steps, int) or steps < 1):
+        for name in ("nodes_per_arm", "steps_per_user"):
+            if getattr(self, name) is not None:
+                self._check_whole(name)
+        for name in ("nodes_per_feature", "num_modes"):
+            self._check_whole(name)
+
+    def _check_whole(self, name: str) -> None:
+        value = getattr(self, name)
+        if type(value) is not int or not 1 <= value <= _MOST:
             raise ConfigurationError(
-                f"Expected a whole number of at least one step; got steps_per_user={steps!r}. Say "
-                "how often each user will be served, or None if nobody knows."
+                f"Expected a whole number from 1 to {_MOST:,}; got {name}={value!r}. Change it, or "
+                "leave it out."
             )
 
 

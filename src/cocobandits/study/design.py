@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
+from cocobandits.models.base import LEAST_NOISE
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import policy_names
 from cocobandits.policies.settings import CocoSettings, default_settings, preset
@@ -25,8 +26,8 @@ FEATURE_RANGE = (-1.0, 1.0)
 # Unless limits are given, a reward further outside the range than this many noise deviations is
 # taken for a typing error.
 MOST_DEVIATIONS = 10.0
-# Beyond these shares of the width of the range, sums over rewards lose their digits.
-LEAST_NOISE, MOST_NOISE = 1e-4, 1e4
+# The same as LEAST_NOISE on the other side: rewards that say nothing.
+MOST_NOISE = 1e4
 
 
 @dataclass(frozen=True)

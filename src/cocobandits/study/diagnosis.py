@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from cocobandits.errors import NumericalError
 from cocobandits.inference import smc
-from cocobandits.models.base import PopulationModel, Statistics
+from cocobandits.models.base import PopulationModel, Statistics, floored_noise
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
 from cocobandits.models.truncated_normal import interval_log_likelihood
@@ -37,7 +37,7 @@ LOSING_NATS = 10.0
 # was told is averaged over.
 USER_DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 # A noise that is not known is averaged over this many values, up to so many prior deviations off.
-_NUM_NOISES, _NOISE_REACH = 129, 3.0
+_NUM_NOISES, _NOISE_REACH = 341, 8.0
 
 # What each policy assumes; None if it is told the truth, or learns nothing from anybody.
 ASSUMPTIONS: dict[str, Candidate | None] = {
@@ -202,7 +202,8 @@ def _noises(problem: Problem) -> tuple[Values, Values]:
     if deviation == 0:
         return jnp.array([median]), jnp.zeros(1)
     steps = jnp.linspace(-_NOISE_REACH, _NOISE_REACH, _NUM_NOISES)
-    return median * jnp.exp(deviation * steps), jax.nn.log_softmax(-(steps**2) / 2)
+    noises = floored_noise(median * jnp.exp(deviation * steps), problem.reward_range)
+    return noises, jax.nn.log_softmax(-(steps**2) / 2)
 
 
 def _gaussian_log_evidence(problem: Problem, told: MttsSettings | None, users: UserTable) -> Scalar:

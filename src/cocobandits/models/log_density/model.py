@@ -19,7 +19,12 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Int
 
 from cocobandits.errors import ConfigurationError, GridTooLargeError
-from cocobandits.models.base import Hyperparameters, PopulationModel, Statistics
+from cocobandits.models.base import (
+    Hyperparameters,
+    PopulationModel,
+    Statistics,
+    floored_noise,
+)
 from cocobandits.models.log_density.basis import Basis, BasisName, Coefficients
 from cocobandits.models.log_density.belief import GridBelief, grid_belief
 from cocobandits.models.log_density.grid import Axis, ContextAxis, GridAxes
@@ -39,8 +44,9 @@ class LogDensityConfig:
 
     With the basis "hilbert", lengthscales and amplitude are prior medians, and the deviations
     those of their logarithms; with `noise_deviation` the noise is learned too.
-    `num_particles` and `memory_limit_gb` bound what a whole set of particles may need: a belief
-    about one user takes up to three doubles per cell and particle.
+    `num_particles` and `memory_limit_gb` bound what the particles' densities of one user may need,
+    at three doubles per cell and particle. What is read off them comes on top: for `coids` a few
+    times as much, and many times with a learned noise.
     """
 
     num_arms: int
@@ -170,7 +176,8 @@ class LogDensityModel(PopulationModel):
         median = jnp.asarray(self.config.reward_noise)
         if not self.config.is_noise_learned:
             return median
-        return median * jnp.exp(self.config.noise_deviation * parameters[-1])
+        learned = median * jnp.exp(self.config.noise_deviation * parameters[-1])
+        return floored_noise(learned, self.mean_range)
 
     @property
     def captured_variance(self) -> float:

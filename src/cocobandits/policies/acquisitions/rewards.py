@@ -15,11 +15,11 @@ _FEWEST, _MOST = 64, 512
 
 @dataclass(frozen=True)
 class RewardGrid:
-    """`lowest` to `highest` in `num_rewards` even steps."""
+    """`lowest` to `highest` in `num_values` even steps."""
 
     lowest: float
     highest: float
-    num_rewards: int
+    num_values: int
 
     @classmethod
     def for_model(cls, model: PopulationModel) -> "RewardGrid":
@@ -28,6 +28,7 @@ class RewardGrid:
         Predictive densities are at least as wide as the noise, and sums over a grid of that
         spacing integrate a Gaussian to nine digits. Noise below about 1/500 of the range gets a
         wider spacing; the shares of rewards are normalised over the grid all the same.
+        The best mean after a reward has kinks, which such sums take to two or three digits.
         """
         low, high = model.mean_range
         least_noise, most_noise = model.noise_range
@@ -37,4 +38,4 @@ class RewardGrid:
 
     def values(self) -> Values:
         """List the rewards."""
-        return jnp.linspace(self.lowest, self.highest, self.num_rewards)
+        return jnp.linspace(self.lowest, self.highest, self.num_values)
