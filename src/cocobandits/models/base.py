@@ -6,7 +6,8 @@ Everything is written for one particle; callers batch with `jax.vmap`.
 """
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +21,17 @@ from cocobandits.types import (
     Number,
     Parameters,
     Particles,
+    PerParticle,
     RngKey,
     Scalar,
     Values,
 )
 
+T = TypeVar("T")
+
+# Particles handled together: enough to share what does not depend on the particle, few enough that
+# their tensors stay in the processor's cache.
+BLOCK_SIZE = 20
 # Below this share of the width of the range, sums over rewards lose their digits.
 LEAST_NOISE = 1e-4
 
@@ -81,6 +88,20 @@ class Statistics(NamedTuple):
             self.total.at[arm].add(sign * reward),
             self.total_square.at[arm].add(sign * reward**2),
         )
+
+
+class UserRows(NamedTuple):
+    """Terms of a sum over users: how much each counts, its context and its statistics."""
+
+    weights: Float[Array, " user"]
+    contexts: Float[Array, "user feature"]
+    statistics: Statistics  # each field: user × arm
+    num_rows: Int[Array, ""]  # what lies beyond is padding
+
+    def of(self, row: Int[ArrayLike, ""]) -> tuple[Scalar, Context, Statistics]:
+        """Read one term."""
+        statistics = Statistics(*(field[row] for field in self.statistics))
+        return self.weights[row], self.contexts[row], statistics
 
 
 class Belief(ABC):
@@ -193,6 +214,11 @@ class PopulationModel(ABC):
         """Standard deviation σ of a reward around its arm mean; its median if it is learned."""
 
     @property
+    def particles_at_once(self) -> int:
+        """How many particles' beliefs to hold in memory at a time."""
+        return BLOCK_SIZE
+
+    @property
     def noise_range(self) -> tuple[float, float]:
         """From where to where σ may reasonably lie."""
         return self.reward_noise, self.reward_noise
@@ -208,6 +234,28 @@ class PopulationModel(ABC):
     ) -> tuple[Scalar, Parameters]:
         """Compute the log-evidence and its gradient; override where a closed form exists."""
         return jax.value_and_grad(self.log_evidence)(parameters, context, statistics)
+
+    def log_likelihood_and_gradient(
+        self, particles: Particles, rows: UserRows
+    ) -> tuple[PerParticle, Particles]:
+        """Sum the weighted log-evidences of many users under each particle, with the gradient.
+
+        Override where users can share work.
+        """
+        return in_blocks(
+            lambda block: sum_over_rows(
+                self,
+                block,
+                rows,
+                lambda sums, weight, value, gradient: (
+                    sums[0] + weight * value,
+                    sums[1] + weight * gradient,
+                ),
+                (jnp.zeros(len(block)), jnp.zeros_like(block)),
+            ),
+            particles,
+            BLOCK_SIZE,
+        )
 
     def hyperparameters(self, parameters: Parameters) -> Hyperparameters:
         """Read what a particle has learned besides the population; by default nothing."""
@@ -229,3 +277,33 @@ class PopulationModel(ABC):
     @abstractmethod
     def marginal(self, particles: Particles, log_weights: LogWeights, context: Context) -> Belief:
         """Average the populations of all particles: the belief about somebody new."""
+
+
+def in_blocks(function: Callable[[Particles], T], particles: Particles, most: int) -> T:
+    """Apply a function to blocks of at most so many particles, one after another."""
+    size = max(count for count in range(1, max(most, 1) + 1) if len(particles) % count == 0)
+    blocks = particles.reshape(-1, size, particles.shape[1])
+    results = jax.lax.map(function, blocks)
+    return jax.tree.map(lambda each: each.reshape(len(particles), *each.shape[2:]), results)
+
+
+def sum_over_rows(
+    model: PopulationModel,
+    particles: Particles,
+    rows: UserRows,
+    add: Callable[[T, Scalar, PerParticle, Particles], T],
+    sums: T,
+) -> T:
+    """Add up something of every row's weight, log-evidence and gradient, one row after another."""
+    evidence = jax.vmap(model.log_evidence_and_gradient, in_axes=(0, None, None))
+
+    def add_row(row: Int[Array, ""], sums: T) -> T:
+        weight, context, statistics = rows.of(row)
+        # A user without rewards has evidence one under every particle.
+        return jax.lax.cond(
+            (weight > 0) & (jnp.sum(statistics.count) > 0),
+            lambda: add(sums, weight, *evidence(particles, context, statistics)),
+            lambda: sums,
+        )
+
+    return jax.lax.fori_loop(0, rows.num_rows, add_row, sums)

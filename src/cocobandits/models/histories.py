@@ -4,26 +4,24 @@ Owns the table of users and the sum of log-evidences over it, with its gradient.
 user's statistics is a path from the old likelihood (temperature 0) to the new one (temperature 1).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
-from cocobandits.models.base import PopulationModel, Statistics
+from cocobandits.models.base import (
+    BLOCK_SIZE,
+    PopulationModel,
+    Statistics,
+    UserRows,
+    sum_over_rows,
+)
 from cocobandits.types import Context, Matrix, Particles, PerParticle, RngKey, Scalar
-
-T = TypeVar("T")
-Sums = tuple[PerParticle, Particles]
 
 _FIRST_CAPACITY = 256
 _GROWTH = 4
-# Particles handled together: enough to share what does not depend on the particle, few enough that
-# their tensors stay in the processor's cache.
-_CHUNK = 20
 
 
 class UserTable(NamedTuple):
@@ -82,17 +80,27 @@ class Change(NamedTuple):
     user: Int[Array, ""]
     statistics: Statistics
 
-    def row(self, row: Int[Array, ""], temperature: Scalar) -> tuple[Scalar, Context, Statistics]:
-        """Read one term of the tempered likelihood: its weight, context and statistics.
+    def rows(self, temperature: Scalar) -> UserRows:
+        """List the terms of the tempered likelihood.
 
-        The rows are the users as they were, then the changed user as it will be.
+        The rows are the users as they were, the changed one fading, then that one as it will be.
         """
-        is_new = row == self.table.num_users
-        user = jnp.where(is_new, self.user, row)
-        context, old = self.table.of(user)
-        rewards = jax.tree.map(partial(jnp.where, is_new), self.statistics, old)
-        faded = jnp.where(user == self.user, 1.0 - temperature, 1.0)
-        return jnp.where(is_new, temperature, faded), context, rewards
+        table, end = self.table, self.table.num_users
+        rows = jnp.arange(len(table.contexts) + 1)
+        is_new = rows == end
+        users = jnp.where(is_new, self.user, rows)
+        faded = jnp.where(users == self.user, 1.0 - temperature, 1.0 * (rows < end))
+        return UserRows(
+            jnp.where(is_new, temperature, faded),
+            table.contexts[users],
+            Statistics(
+                *(
+                    jnp.where(is_new[:, None], new[None, :], old[users])
+                    for new, old in zip(self.statistics, table.statistics, strict=True)
+                )
+            ),
+            end + 1,
+        )
 
 
 @dataclass(frozen=True)
@@ -111,19 +119,10 @@ class HistoryPath:
         self, particles: Particles, change: Change, temperature: Scalar
     ) -> tuple[PerParticle, Particles]:
         """Sum the log-evidences of all users, and their gradients."""
-
-        def add(sums: Sums, weight: Scalar, value: PerParticle, gradient: Particles) -> Sums:
-            return sums[0] + weight * value, sums[1] + weight * gradient
-
-        def sum_block(block: Particles) -> tuple[PerParticle, Particles]:
-            sums = jnp.zeros(len(block)), jnp.zeros_like(block)
-            return self._sum_over_users(block, change, temperature, add, sums)
-
-        values, gradients = jax.lax.map(sum_block, _blocks(particles))
-        return values.reshape(-1), gradients.reshape(particles.shape)
+        return self.model.log_likelihood_and_gradient(particles, change.rows(temperature))
 
     def information(self, particles: Particles, change: Change, temperature: Scalar) -> Matrix:
-        """Sum the outer products of all users' gradients, averaged over particles.
+        """Sum the outer products of all users' gradients, averaged over some of the particles.
 
         This estimates the Fisher information, what the users' rewards say about each parameter,
         without second derivatives.
@@ -133,46 +132,12 @@ class HistoryPath:
             del value
             return sums + weight * gradient.T @ gradient
 
-        def sum_block(block: Particles) -> Matrix:
-            sums = jnp.zeros((block.shape[1], block.shape[1]))
-            return self._sum_over_users(block, change, temperature, add, sums)
-
-        return jnp.sum(jax.lax.map(sum_block, _blocks(particles)), axis=0) / len(particles)
+        # Evenly over all ancestors: resampling leaves copies side by side.
+        some = particles[:: -(-len(particles) // BLOCK_SIZE)]
+        nothing = jnp.zeros((some.shape[1], some.shape[1]))
+        return sum_over_rows(self.model, some, change.rows(temperature), add, nothing) / len(some)
 
     def interweave(self, rng_key: RngKey, particles: Particles) -> Particles:
         """Move every particle without touching any likelihood, if the model knows how."""
         keys = jax.random.split(rng_key, len(particles))
         return jax.vmap(self.model.interweave)(keys, particles)
-
-    def _sum_over_users(
-        self,
-        particles: Particles,
-        change: Change,
-        temperature: Scalar,
-        add: Callable[[T, Scalar, PerParticle, Particles], T],
-        sums: T,
-    ) -> T:
-        evidence = jax.vmap(self.model.log_evidence_and_gradient, in_axes=(0, None, None))
-
-        def add_row(row: Int[Array, ""], sums: T) -> T:
-            weight, context, rewards = change.row(row, temperature)
-            return jax.lax.cond(
-                _contributes(weight, rewards),
-                lambda: add(sums, weight, *evidence(particles, context, rewards)),
-                lambda: sums,
-            )
-
-        return jax.lax.fori_loop(0, change.table.num_users + 1, add_row, sums)
-
-
-def _blocks(particles: Particles) -> Float[Array, "block member parameter"]:
-    return particles.reshape(-1, _chunk_size(len(particles)), particles.shape[1])
-
-
-def _contributes(weight: Scalar, statistics: Statistics) -> Bool[Array, ""]:
-    # A user without rewards has evidence one under every particle.
-    return (weight > 0) & (jnp.sum(statistics.count) > 0)
-
-
-def _chunk_size(num_particles: int) -> int:
-    return max(size for size in range(1, _CHUNK + 1) if num_particles % size == 0)

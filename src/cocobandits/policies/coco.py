@@ -12,7 +12,12 @@ import jax
 import jax.numpy as jnp
 
 from cocobandits.inference import smc
-from cocobandits.models.base import Belief, PopulationModel, Statistics
+from cocobandits.models.base import (
+    Belief,
+    PopulationModel,
+    Statistics,
+    in_blocks,
+)
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.policies.acquisitions.base import Acquisition, Motives
 from cocobandits.policies.base import Policy, Problem, Readings
@@ -83,8 +88,9 @@ class CocoPolicy(Policy[CocoState]):
     def _told(self, state: CocoState, user: int) -> tuple[LogWeights, Any, Scalar]:
         """Collect what the acquisition decides on."""
         context, statistics = state.users.of(user)
-        readings = self.read(state, context, statistics, self.acquisition.read)
-        return *readings, jnp.sum(statistics.count)
+        particles, log_weights = state.posterior.particles, state.posterior.log_weights
+        values = _read_for(self.acquisition, self.model, particles, context, statistics)
+        return log_weights, values, jnp.sum(statistics.count)
 
     def read(
         self,
@@ -110,6 +116,18 @@ class CocoPolicy(Policy[CocoState]):
         return _marginal(self.model, posterior.particles, posterior.log_weights, context)
 
 
+# By acquisition: methods of equal objects are not equal, and would be compiled for every study.
+@partial(jax.jit, static_argnames=("acquisition", "model"))
+def _read_for(
+    acquisition: Acquisition[Any],
+    model: PopulationModel,
+    particles: Particles,
+    context: Context,
+    statistics: Statistics,
+) -> Any:
+    return _read(model, acquisition.read, particles, context, statistics)
+
+
 @partial(jax.jit, static_argnames=("model", "read_fn"))
 def _read(
     model: PopulationModel,
@@ -121,7 +139,8 @@ def _read(
     def read_one(parameters: jax.Array) -> Any:
         return read_fn(model.posterior(parameters, context, statistics))
 
-    return jax.vmap(read_one)(particles)
+    # In blocks: all particles' densities at once would fill the memory, and miss the cache.
+    return in_blocks(jax.vmap(read_one), particles, model.particles_at_once)
 
 
 @partial(jax.jit, static_argnames="model")

@@ -86,6 +86,8 @@ def log_density_model(problem: Problem, settings: CocoSettings) -> LogDensityMod
             lengthscale_deviation=settings.lengthscale_deviation,
             amplitude_deviation=settings.amplitude_deviation,
             likelihood=settings.likelihood,
+            context_points=settings.context_points,
+            precision=settings.precision,
             num_particles=settings.inference.num_particles,
             memory_limit_gb=settings.memory_limit_gb,
         )

@@ -7,6 +7,7 @@ from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.models.log_density import BasisName
+from cocobandits.models.log_density.expansion import Precision
 from cocobandits.models.log_density.kernel import KernelName
 from cocobandits.models.log_density.likelihood import LikelihoodName
 from cocobandits.policies.mtts import MttsSettings
@@ -31,6 +32,9 @@ class CocoSettings:
         lengthscale_deviation, amplitude_deviation: of their logarithms; hilbert only.
         population_weight: what the population counts in coids; 0 looks at this user alone.
         likelihood: "cell" averages over a grid cell, "node" is the paper's.
+        context_points: contexts per feature at which moves tabulate densities, to read them in
+            between; None computes every user's own, exactly and slowly.
+        precision: of densities; "single" or "double". Evidences are summed in double.
         memory_limit_gb: grids that need more are refused.
         inference: particles and their moves.
         mtts: what that policy assumes.
@@ -51,6 +55,8 @@ class CocoSettings:
     amplitude_deviation: float = 0.6
     population_weight: float = 1.0
     likelihood: LikelihoodName = "cell"
+    context_points: int | None = 20
+    precision: Precision = "single"
     memory_limit_gb: float = 2.0
     inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
     mtts: MttsSettings = MttsSettings()
@@ -66,7 +72,7 @@ class CocoSettings:
                 f"Expected a finite weight of at least 0; got population_weight="
                 f"{self.population_weight!r}. The default is 1; 0 looks at this user alone."
             )
-        for name in ("nodes_per_arm", "steps_per_user"):
+        for name in ("nodes_per_arm", "steps_per_user", "context_points"):
             if getattr(self, name) is not None:
                 self._check_whole(name)
         for name in ("nodes_per_feature", "num_modes"):
@@ -89,7 +95,8 @@ PRESETS = {
         basis="karhunen-loeve",
         context_lengthscale=0.7,
         amplitude=2.0,
-        inference=SmcConfig(moves="scales"),
+        context_points=10,
+        inference=SmcConfig(),
     ),
 }
 _PAPER_POLICIES = ("npm-ts", "gids")

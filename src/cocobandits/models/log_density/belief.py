@@ -20,7 +20,7 @@ from cocobandits.models.log_density.best_and_reward import (
 )
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.models.log_density.tensors import marginals, pair_marginal, times
+from cocobandits.models.log_density.tensors import marginals, once, pair_marginal, times
 from cocobandits.models.log_density.within_cell import (
     CellTables,
     cell_tables,
@@ -54,12 +54,14 @@ class GridBelief(Belief):
 
     def best_probability(self) -> ArmVector:
         """Compute P(arm a has the largest mean)."""
-        wins = self.tables.win.reshape(len(self.tables.win), -1) @ self.probabilities.ravel()
+        win = self.tables.win.astype(self.probabilities.dtype)
+        wins = (win.reshape(len(win), -1) @ self.probabilities.ravel()).astype(float)
         return wins / jnp.sum(wins)
 
     def expected_best(self) -> Scalar:
         """Compute E[max_a μ_a]."""
-        return jnp.vdot(self.tables.best, self.probabilities)
+        best = self.tables.best.astype(self.probabilities.dtype)
+        return jnp.vdot(best, self.probabilities).astype(float)
 
     def values(self) -> Values:
         """Take the points of the quadrature."""
@@ -88,18 +90,19 @@ class GridBelief(Belief):
         """Compute the density of the next reward of every arm together with who is best."""
         tables = reward_tables(self.statistics, self.axis, self.reward_noise, self.kind, rewards)
         pulled = [self._best_and_reward_of(arm, table) for arm, table in enumerate(tables)]
-        return jnp.stack(pulled, axis=1)
+        return jnp.stack(pulled, axis=1).astype(float)
 
     def _best_and_reward_of(self, arm: int, tables: RewardTables) -> Float[Array, "best value"]:
-        masses = rival_masses(self.probabilities, arm)
+        masses, dtype = rival_masses(self.probabilities, arm), self.probabilities.dtype
         rows = []
         for best in range(self.probabilities.ndim):
             patterns = tables.winner[best]
             mass = jnp.concatenate([masses[(slice(None), *pattern)] for pattern in patterns])
-            row = mass @ jnp.concatenate(list(patterns.values()))
+            row = mass @ jnp.concatenate(list(patterns.values())).astype(dtype)
             if best != arm:
-                win = self.tables.win[best]
-                row += higher_masses(self.probabilities, win, arm, best) @ tables.any_winner
+                win = self.tables.win[best].astype(dtype)
+                higher = higher_masses(self.probabilities, win, arm, best)
+                row += higher @ tables.any_winner.astype(dtype)
             rows.append(row)
         return jnp.stack(rows)
 
@@ -114,7 +117,7 @@ class GridBelief(Belief):
         def row(other: int, arm: int) -> Values:
             if other == arm:
                 return shares[arm] @ moment[arm]
-            joint = pair_marginal(self.probabilities, arm, other)
+            joint = pair_marginal(self.probabilities, arm, other).astype(float)
             return (joint @ self.tables.mean[other]) @ density[arm]
 
         return jnp.stack([jnp.stack([row(other, arm) for arm in arms]) for other in arms])
@@ -166,9 +169,10 @@ def grid_belief(  # noqa: PLR0913, PLR0917 - a belief has this many parts
 ) -> GridBelief:
     """Multiply weights of cells by one likelihood vector per arm, and normalise."""
     peaks = jnp.max(log_likelihood, axis=1)
-    likelihood = jnp.exp(log_likelihood - peaks[:, None])
-    weights = times(weights, likelihood)
+    likelihood = jnp.exp(log_likelihood - peaks[:, None]).astype(weights.dtype)
+    # Flat, since the processor likes long runs.
+    joint = weights.ravel() * times(jnp.ones_like(weights), likelihood).ravel()
     tables = cell_tables(statistics, axis, reward_noise, kind)
-    probabilities = weights / jnp.sum(weights)
+    probabilities = once(joint / jnp.sum(joint)).reshape(weights.shape)
     noise = jnp.asarray(reward_noise)
     return GridBelief(probabilities, statistics, tables, axis, noise, kind)

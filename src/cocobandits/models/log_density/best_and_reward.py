@@ -49,7 +49,7 @@ def rival_masses(probabilities: Float[Array, "*cells"], arm: int) -> Masses:
     order = np.arange(size)
     sides = jnp.asarray(
         np.stack([order[None, :] < order[:, None], order[None, :] == order[:, None]], axis=2),
-        dtype=float,
+        dtype=probabilities.dtype,
     )
     masses = jnp.moveaxis(probabilities, arm, 0)
     for _ in range(probabilities.ndim - 1):

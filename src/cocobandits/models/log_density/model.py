@@ -20,22 +20,43 @@ from jaxtyping import Array, Int
 
 from cocobandits.errors import ConfigurationError, GridTooLargeError
 from cocobandits.models.base import (
+    BLOCK_SIZE,
     Hyperparameters,
     PopulationModel,
     Statistics,
+    UserRows,
     floored_noise,
+    in_blocks,
 )
-from cocobandits.models.log_density.basis import Basis, BasisName, Coefficients
+from cocobandits.models.log_density.basis import Basis, BasisName
 from cocobandits.models.log_density.belief import GridBelief, grid_belief
+from cocobandits.models.log_density.context_points import ContextPoints
+from cocobandits.models.log_density.expansion import DTYPES, Expansion, Precision
 from cocobandits.models.log_density.grid import Axis, ContextAxis, GridAxes
 from cocobandits.models.log_density.hilbert import HilbertBasis, HyperDeviations
 from cocobandits.models.log_density.karhunen_loeve import KarhunenLoeveBasis
 from cocobandits.models.log_density.kernel import KERNELS, KernelName, KernelScales
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.models.log_density.tensors import Tensor, marginals, times
-from cocobandits.types import ArmCells, Context, LogWeights, Parameters, Particles, RngKey, Scalar
+from cocobandits.models.log_density.tables import EvidenceTables
+from cocobandits.models.log_density.tensors import Tensor, marginals, once, times
+from cocobandits.types import (
+    ArmCells,
+    Context,
+    LogWeights,
+    Parameters,
+    Particles,
+    PerParticle,
+    RngKey,
+    Scalar,
+)
 
 _BYTES_PER_CELL = 3 * 8
+# Tables pay when the room for users is this many times the number of their points.
+_USERS_PER_POINT = 8
+# Cells of all particles that are read at once.
+_READ_CELLS = 1_000_000
+# Cells of all tables of a block of particles: as many as the processor's cache holds.
+_BLOCK_CELLS = 1_600_000
 
 
 @dataclass(frozen=True)
@@ -44,6 +65,8 @@ class LogDensityConfig:
 
     With the basis "hilbert", lengthscales and amplitude are prior medians, and the deviations
     those of their logarithms; with `noise_deviation` the noise is learned too.
+    With `context_points` moves tabulate densities at so many points per feature and read them in
+    between; None computes every user's own. "single" precision computes densities in 32 bits.
     `num_particles` and `memory_limit_gb` bound what the particles' densities of one user may need,
     at three doubles per cell and particle. What is read off them comes on top: for `coids` a few
     times as much, and many times with a learned noise.
@@ -63,6 +86,8 @@ class LogDensityConfig:
     amplitude_deviation: float = 0.6
     noise_deviation: float = 0.0
     likelihood: LikelihoodName = "cell"
+    context_points: int | None = None
+    precision: Precision = "double"
     num_particles: int = 200
     memory_limit_gb: float = 2.0
 
@@ -99,6 +124,7 @@ class LogDensityConfig:
             ("kernel", self.kernel, tuple(KERNELS)),
             ("basis", self.basis, ("karhunen-loeve", "hilbert")),
             ("likelihood", self.likelihood, ("cell", "node")),
+            ("precision", self.precision, tuple(DTYPES)),
         ):
             if value not in allowed:
                 raise ConfigurationError(
@@ -134,9 +160,8 @@ class LogDensityModel(PopulationModel):
     def __init__(self, config: LogDensityConfig) -> None:
         self.config = config
         self.basis = _build_basis(config)
-        indices = self.basis.arm_indices
-        self._core_shape = (self.basis.arm_functions.shape[1],) * config.num_arms
-        self._core_indices = np.ravel_multi_index(tuple(indices.T), self._core_shape)
+        self._expansion = Expansion.of(self.basis, config.num_arms, config.precision)
+        self._tables = _build_tables(config, self.basis, self._expansion)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LogDensityModel) and self.config == other.config
@@ -153,6 +178,13 @@ class LogDensityModel(PopulationModel):
     def num_arms(self) -> int:
         """Number of arms K."""
         return self.config.num_arms
+
+    @property
+    def particles_at_once(self) -> int:
+        """As many as have a million cells; few where each has tables of its own noise."""
+        if self.config.is_noise_learned:
+            return BLOCK_SIZE
+        return max(1, _READ_CELLS // self.config.arm_axis.size**self.num_arms)
 
     @property
     def mean_range(self) -> tuple[float, float]:
@@ -199,18 +231,21 @@ class LogDensityModel(PopulationModel):
 
     def log_density(self, parameters: Parameters, context: Context) -> Tensor:
         """Evaluate f(μ, x), up to normalisation, at every node of the arm grid."""
-        return self._expand(self.basis.coefficients(parameters, context))
+        return self._expansion.expand(self.basis.coefficients(parameters, context))
 
     def log_evidence(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> Scalar:
         """Compute log Σ_cells P(cell | x) ∏_a L_a(cell_a)."""
         weights = _unnormalised(self.log_density(parameters, context))
-        likelihood, log_scale = _scaled(self._log_likelihood(self.noise(parameters), statistics))
+        likelihood, log_scale = _scaled(
+            self._log_likelihood(self.noise(parameters), statistics), weights
+        )
         explained = weights
         for arm in reversed(range(self.num_arms)):
             explained = explained @ likelihood[arm]
-        return jnp.log(explained) - jnp.log(jnp.sum(weights)) + log_scale
+        ratio = jnp.log(explained) - jnp.log(jnp.sum(weights))
+        return ratio.astype(float) + log_scale
 
     def log_evidence_and_gradient(
         self, parameters: Parameters, context: Context, statistics: Statistics
@@ -219,16 +254,34 @@ class LogDensityModel(PopulationModel):
         coefficients, pull_back = jax.vjp(
             lambda given: self.basis.coefficients(given, context), parameters
         )
-        weights = _unnormalised(self._expand(coefficients))
-        likelihood, log_scale = _scaled(self._log_likelihood(self.noise(parameters), statistics))
+        weights = _unnormalised(self._expansion.expand(coefficients))
+        likelihood, log_scale = _scaled(
+            self._log_likelihood(self.noise(parameters), statistics), weights
+        )
         joint = times(weights, likelihood)
         prior_total, posterior_total = jnp.sum(weights), jnp.sum(joint)
         # One pass over the basis for both means.
-        (gradient,) = pull_back(self._basis_sums(joint / posterior_total - weights / prior_total))
+        (gradient,) = pull_back(
+            self._expansion.sums(joint / posterior_total - weights / prior_total)
+        )
         if self.config.is_noise_learned:
             shares = marginals(joint / posterior_total)
             gradient = gradient + self._noise_gradient(parameters, statistics, shares)
-        return jnp.log(posterior_total) - jnp.log(prior_total) + log_scale, gradient
+        ratio = jnp.log(posterior_total) - jnp.log(prior_total)
+        return ratio.astype(float) + log_scale, gradient
+
+    def log_likelihood_and_gradient(
+        self, particles: Particles, rows: UserRows
+    ) -> tuple[PerParticle, Particles]:
+        """Sum over users by tables at a few contexts where users outnumber those by far."""
+        tables = self._tables
+        if tables is None or _USERS_PER_POINT * tables.points.count > len(rows.weights):
+            return super().log_likelihood_and_gradient(particles, rows)
+        plan = tables.plan(rows)
+        num_cells = tables.points.count * self.config.arm_axis.size**self.num_arms
+        return in_blocks(
+            lambda block: tables.sum_block(block, plan), particles, _BLOCK_CELLS // num_cells
+        )
 
     def hyperparameters(self, parameters: Parameters) -> Hyperparameters:
         """Read lengthscales and amplitude if the basis learns them, and the noise if it is."""
@@ -274,16 +327,6 @@ class LogDensityModel(PopulationModel):
             weights, log_likelihood, statistics, config.arm_axis, noise, config.likelihood
         )
 
-    def _expand(self, coefficients: Coefficients) -> Tensor:
-        """Sum the modes at every node of the arm grid."""
-        # Modes with the same arm part meet in one entry of a small tensor.
-        core = jnp.zeros(int(np.prod(self._core_shape))).at[self._core_indices].add(coefficients)
-        tensor = core.reshape(self._core_shape)
-        for _ in range(self.num_arms):
-            # Each pass contracts the first axis and appends its nodes as the last one.
-            tensor = jnp.tensordot(tensor, self.basis.arm_functions, axes=(0, 1))
-        return tensor
-
     def _log_likelihood(self, noise: Scalar, statistics: Statistics) -> ArmCells:
         return arm_log_likelihood(statistics, self.config.arm_axis, noise, self.config.likelihood)
 
@@ -296,23 +339,28 @@ class LogDensityModel(PopulationModel):
         )
         return pull_back(shares)[0]
 
-    def _basis_sums(self, weights: Tensor) -> Coefficients:
-        """Sum the weights times each basis function."""
-        sums = weights
-        for _ in range(self.num_arms):
-            # Each pass contracts the first axis and appends its modes as the last one.
-            sums = jnp.tensordot(sums, self.basis.arm_functions, axes=(0, 0))
-        return sums.reshape(-1)[self._core_indices]
-
 
 def _unnormalised(log_density: Tensor) -> Tensor:
-    return jnp.exp(log_density - jnp.max(log_density))
+    # Flat, since the processor likes long runs.
+    flat = log_density.ravel()
+    return once(jnp.exp(flat - jnp.max(flat))).reshape(log_density.shape)
 
 
-def _scaled(log_likelihood: ArmCells) -> tuple[ArmCells, Scalar]:
+def _scaled(log_likelihood: ArmCells, like: Tensor) -> tuple[ArmCells, Scalar]:
     """Scale each arm's vector to a maximum of one, and return the log of what was taken out."""
     peaks = jnp.max(log_likelihood, axis=1)
-    return jnp.exp(log_likelihood - peaks[:, None]), jnp.sum(peaks)
+    return jnp.exp(log_likelihood - peaks[:, None]).astype(like.dtype), jnp.sum(peaks)
+
+
+def _build_tables(
+    config: LogDensityConfig, basis: Basis, expansion: Expansion
+) -> EvidenceTables | None:
+    if config.context_points is None or config.is_noise_learned:
+        return None
+    points = ContextPoints(config.context_axes, config.context_points)
+    return EvidenceTables(
+        basis, expansion, points, config.arm_axis, config.reward_noise, config.likelihood
+    )
 
 
 def _build_basis(config: LogDensityConfig) -> Basis:

@@ -1,11 +1,17 @@
 """Tensors with one axis of cells per arm: products with, and sums down to, one vector per arm."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from cocobandits.types import ArmCells
 
 Tensor = Float[Array, "*cells"]
+
+
+def once(values: Tensor) -> Tensor:
+    """Keep the compiler from computing a tensor anew for each of its readers."""
+    return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
 
 
 def times(weights: Tensor, factors: ArmCells) -> Tensor:
@@ -18,9 +24,10 @@ def times(weights: Tensor, factors: ArmCells) -> Tensor:
 
 
 def marginals(probabilities: Tensor) -> ArmCells:
-    """Sum over all arms but one, for each arm."""
+    """Sum over all arms but one, for each arm; in double precision from there on."""
     arms = range(probabilities.ndim)
-    return jnp.stack([jnp.sum(probabilities, axis=tuple(b for b in arms if b != a)) for a in arms])
+    sums = [jnp.sum(probabilities, axis=tuple(b for b in arms if b != a)) for a in arms]
+    return jnp.stack(sums).astype(float)
 
 
 def pair_marginal(values: Tensor, first: int, second: int) -> Float[Array, "cell cell"]:

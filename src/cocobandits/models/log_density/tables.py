@@ -1,0 +1,237 @@
+"""The evidence of any number of users, read off densities tabulated at a few contexts.
+
+A user's evidence is a sum over the cells of those arms that have rewards, of the population's mass
+there times the likelihood, over the mass of all cells. The logarithm of each such mass is smooth in
+the context: it is computed at the points of `ContextPoints` and read in between. So the grid is
+gone through once per particle and point, not once per particle and user; a user costs the few cells
+around each sample mean. The gradient is that of the sum as it is computed, in closed form.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from cocobandits.models.base import Statistics, UserRows
+from cocobandits.models.log_density.basis import Basis
+from cocobandits.models.log_density.context_points import ContextPoints, Shares
+from cocobandits.models.log_density.expansion import Expansion
+from cocobandits.models.log_density.grid import Axis
+from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
+from cocobandits.models.log_density.tensors import once
+from cocobandits.models.log_density.within_cell import cell_of
+from cocobandits.models.truncated_normal import sample_mean
+from cocobandits.types import Particles, PerParticle, Scalar
+
+Arms = tuple[int, ...]
+# Over the cells of some of the arms, and over context points and particles: a column for each.
+Table = Float[Array, "cells column"]
+
+# How many noise deviations around a sample mean are looked at: beyond, exp(-18) of the peak.
+_REACH = 6.0
+
+
+class UserPlan(NamedTuple):
+    """What does not depend on the particle, for every row, in the order of which arms have rewards.
+
+    Attributes:
+        bounds: where in that order each set of arms begins, and where the last one ends.
+        weights: of each row in the sum.
+        shares: of the context points.
+        starts: first cell of the window of each arm.
+        log_likelihoods: in the windows, relative to their peaks.
+        constant: the weighted sum of those peaks.
+        demand: the weighted sum of shares over all rows with rewards.
+    """
+
+    bounds: Int[Array, " bound"]
+    weights: Float[Array, " user"]
+    shares: Float[Array, "user point"]
+    starts: Int[Array, "user arm"]
+    log_likelihoods: Float[Array, "user arm cell"]
+    constant: Scalar
+    demand: Shares
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceTables:
+    """How to sum log-evidences over users for a model with known noise."""
+
+    basis: Basis
+    expansion: Expansion
+    points: ContextPoints
+    axis: Axis
+    reward_noise: float
+    kind: LikelihoodName
+
+    @property
+    def num_arms(self) -> int:
+        """Number of arms K."""
+        return self.expansion.num_arms
+
+    @cached_property
+    def width(self) -> int:
+        """Cells per window: those within reach to either side of the cell of a sample mean."""
+        reach = math.ceil(_REACH * self.reward_noise / self.axis.spacing)
+        return min(self.axis.size, 2 * reach + 2)
+
+    @cached_property
+    def arm_sets(self) -> list[Arms]:
+        """All sets of arms, small ones first; the first is empty."""
+        arms = range(self.num_arms)
+        return [chosen for size in range(self.num_arms + 1) for chosen in combinations(arms, size)]
+
+    def plan(self, rows: UserRows) -> UserPlan:
+        """Sort the rows by the arms that have rewards, and look at each arm where it matters."""
+        is_pulled = rows.statistics.count > 0
+        is_counted = (rows.weights > 0) & jnp.any(is_pulled, axis=1)
+        numbers = jnp.zeros(2**self.num_arms, dtype=int)
+        for number, arms in enumerate(self.arm_sets):
+            numbers = numbers.at[sum(2**arm for arm in arms)].set(number)
+        codes = jnp.sum(is_pulled * 2 ** jnp.arange(self.num_arms), axis=1)
+        kinds = jnp.where(is_counted, numbers[codes], 0)
+        order = jnp.argsort(kinds)
+        bounds = jnp.searchsorted(kinds[order], jnp.arange(len(self.arm_sets) + 1))
+
+        def look(statistics: Statistics) -> tuple[jax.Array, ...]:
+            whole = arm_log_likelihood(statistics, self.axis, self.reward_noise, self.kind)
+            middle = cell_of(self.axis, sample_mean(statistics))
+            start = jnp.clip(middle - self.width // 2, 0, self.axis.size - self.width)
+            window = jax.vmap(lambda row, at: jax.lax.dynamic_slice(row, (at,), (self.width,)))(
+                whole, start
+            )
+            peaks = jnp.max(window, axis=1)
+            return (
+                start,
+                window - peaks[:, None],
+                jnp.sum(jnp.where(statistics.count > 0, peaks, 0)),
+            )
+
+        starts, windows, peaks = jax.vmap(look)(rows.statistics)
+        weights = jnp.where(is_counted, rows.weights, 0.0)
+        shares = jax.vmap(self.points.shares)(rows.contexts)
+        dtype = self.expansion.functions.dtype
+        return UserPlan(
+            bounds,
+            weights[order].astype(dtype),
+            shares[order].astype(dtype),
+            starts[order],
+            windows[order].astype(dtype),
+            weights @ jnp.where(is_counted, peaks, 0.0),
+            (weights @ shares).astype(dtype),
+        )
+
+    def sum_block(self, particles: Particles, plan: UserPlan) -> tuple[PerParticle, Particles]:
+        """Sum over all users, for particles that are few enough to share the cache."""
+
+        def at_points(block: Particles) -> Float[Array, "mode point particle"]:
+            at = jax.vmap(self.basis.coefficients, in_axes=(None, 0), out_axes=1)
+            return jax.vmap(at, in_axes=(0, None), out_axes=2)(block, self.points.contexts)
+
+        coefficients, pull_back = jax.vjp(at_points, particles)
+        num_columns = coefficients.shape[1] * coefficients.shape[2]
+        log_density = self.expansion.expand_columns(coefficients.reshape(-1, num_columns))
+        top = jnp.max(log_density, axis=0)
+        density = once(jnp.exp(log_density - top[None, :]))
+        masses = self._masses(density)
+        demand = jnp.repeat(plan.demand, len(particles))
+        log_total = (demand * (jnp.log(masses[()][0]) + top)).reshape(-1, len(particles))
+        values = plan.constant - jnp.sum(log_total.astype(float), axis=0)
+        slopes: dict[Arms, Table] = {(): -demand[None, :]}
+        for number, arms in enumerate(self.arm_sets[1:], start=1):
+            is_whole = len(arms) == self.num_arms
+            table = log_density if is_whole else jnp.log(masses[arms]) + top[None, :]
+            between = plan.bounds[number], plan.bounds[number + 1]
+            values, slopes[arms] = self._add_rows(arms, table, between, plan, values)
+        gradients = self.expansion.sum_columns(self._spread(slopes, masses, density))
+        return values, pull_back(gradients.reshape(coefficients.shape))[0]
+
+    def _shape(self, arms: Arms) -> tuple[int, ...]:
+        """Give each arm of a set an axis of its own, before the columns."""
+        return (*(self.axis.size,) * len(arms), -1)
+
+    def _masses(self, density: Table) -> dict[Arms, Table]:
+        """Sum the density over all arms but those of each set."""
+        whole, size = self.arm_sets[-1], self.axis.size
+        masses = {whole: density}
+        tiny = float(np.finfo(density.dtype).tiny)
+        for arms in reversed(self.arm_sets[:-1]):
+            larger, axis = self._larger(arms)
+            # As few axes as possible: the processor likes long runs.
+            split = masses[larger].reshape(size**axis, size, -1)
+            masses[arms] = jnp.sum(split, axis=1).reshape(-1, density.shape[-1])
+        return {arms: jnp.maximum(mass, tiny) for arms, mass in masses.items() if arms != whole}
+
+    def _larger(self, arms: Arms) -> tuple[Arms, int]:
+        """Add the first arm that a set lacks, and tell where it goes."""
+        extra = next(arm for arm in range(self.num_arms) if arm not in arms)
+        larger = tuple(sorted((*arms, extra)))
+        return larger, larger.index(extra)
+
+    def _add_rows(
+        self,
+        arms: Arms,
+        table: Table,
+        between: tuple[Int[Array, ""], Int[Array, ""]],
+        plan: UserPlan,
+        values: PerParticle,
+    ) -> tuple[PerParticle, Table]:
+        """Add the users with rewards of just these arms; also the slope in every table entry."""
+        num_columns, num_points = table.shape[-1], len(plan.demand)
+        tensor = table.reshape(self._shape(arms))
+        sizes = (*(self.width,) * len(arms), num_columns)
+
+        def add_row(
+            row: Int[Array, ""], sums: tuple[PerParticle, Table]
+        ) -> tuple[PerParticle, Table]:
+            values, slopes = sums
+            corner = [*(plan.starts[row, arm] for arm in arms), jnp.zeros((), dtype=int)]
+            shares, weight = jnp.repeat(plan.shares[row], len(values)), plan.weights[row]
+            window = jax.lax.dynamic_slice(tensor, corner, sizes).reshape(-1, num_columns)
+            read = (window * shares[None, :]).reshape(len(window), num_points, -1)
+            likelihood = reduce(
+                lambda left, arm: jnp.add.outer(left, plan.log_likelihoods[row, arm]).ravel(),
+                arms,
+                jnp.zeros(1, table.dtype),
+            )
+            log_mass = jnp.sum(read, axis=1) + likelihood[:, None]
+            peak = jnp.max(log_mass, axis=0)
+            mass = once(jnp.exp(log_mass - peak[None, :]))
+            total = jnp.sum(mass, axis=0)
+            posterior = mass * (weight / total)[None, :]
+            spread = jnp.tile(posterior, (1, num_points)) * shares[None, :]
+            before = jax.lax.dynamic_slice(slopes, corner, sizes)
+            after = before + spread.reshape(sizes)
+            slopes = jax.lax.dynamic_update_slice(slopes, after, corner)
+            return values + (weight * (jnp.log(total) + peak)).astype(float), slopes
+
+        values, slopes = jax.lax.fori_loop(*between, add_row, (values, jnp.zeros_like(tensor)))
+        return values, slopes.reshape(table.shape)
+
+    def _spread(
+        self, slopes: dict[Arms, Table], masses: dict[Arms, Table], density: Table
+    ) -> Table:
+        """Carry the slope in every mass to the log-density of the cells that it sums."""
+        ratios = {arms: slopes[arms] / masses[arms] for arms in self.arm_sets[:-1]}
+        for arms in self.arm_sets[: -1 - self.num_arms]:
+            larger, axis = self._larger(arms)
+            ratios[larger] += self._repeat(ratios[arms], axis)
+        # What is left are the sets that lack one arm.
+        factor = sum(
+            self._repeat(ratios[arms], self._larger(arms)[1])
+            for arms in self.arm_sets[-1 - self.num_arms : -1]
+        )
+        return density * factor + slopes[self.arm_sets[-1]]
+
+    def _repeat(self, table: Table, axis: int) -> Table:
+        """Say the same for all cells of one more arm."""
+        num_before, num_columns = self.axis.size**axis, table.shape[-1]
+        split = table.reshape(num_before, 1, -1)
+        shape = (num_before, self.axis.size, split.shape[-1])
+        return jnp.broadcast_to(split, shape).reshape(-1, num_columns)
