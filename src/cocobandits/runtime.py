@@ -1,8 +1,9 @@
-"""How JAX is set up: double precision and one thread.
+"""How JAX is set up: double precision, one thread, and every computation in the thread that asks.
 
-Owns the two process-wide settings that the rest of the package relies on. Log-evidences of long
+Owns the process-wide settings that the rest of the package relies on. Log-evidences of long
 histories need 64 bits, and a decision can only be replayed bit for bit when sums are always taken
-in the same order, which JAX on the CPU promises for one thread alone (jax issue 39741).
+in the same order, which JAX on the CPU promises for one thread alone (jax issue 39741). Computed
+where they are asked for, short computations do not queue behind long ones of another thread.
 """
 
 import os
@@ -15,8 +16,10 @@ _SERIAL_KERNELS = "--xla_cpu_multi_thread_eigen=false"
 
 
 def configure_jax() -> None:
-    """Turn on 64-bit numbers and give JAX's CPU client a single thread."""
+    """Turn on 64-bit numbers, and give JAX's CPU client a single thread and no queue."""
     jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+    # Like the thread pool, this is read once, when the client is created.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # type: ignore[no-untyped-call]
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_cpu_multi_thread_eigen" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_SERIAL_KERNELS}".strip()

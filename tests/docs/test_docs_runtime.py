@@ -1,8 +1,12 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 # Counts the worker threads of JAX's CPU client after a computation that would use all of them.
@@ -26,3 +30,22 @@ def test_jax_has_one_worker_thread(value):
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "float64", str(value)]
+
+
+def test_short_computations_do_not_wait_for_long_ones():
+    """Compute something long in another thread, and something short in this one meanwhile."""
+
+    @jax.jit
+    def multiply(matrix, num_times):
+        # A loop: what XLA takes for cheap never waits, and would prove nothing.
+        return jax.lax.fori_loop(0, num_times, lambda _, power: jnp.tanh(power @ matrix), matrix)
+
+    matrix = jnp.ones((300, 300)) / 300
+    multiply(matrix, 1).block_until_ready()
+    thread = threading.Thread(target=lambda: multiply(matrix, 500).block_until_ready())
+    thread.start()
+    time.sleep(0.05)
+    multiply(matrix, 1).block_until_ready()
+    is_meanwhile = thread.is_alive()
+    thread.join()
+    assert is_meanwhile
