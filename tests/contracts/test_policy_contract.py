@@ -78,6 +78,19 @@ def test_same_key_same_state(policy):
         np.testing.assert_array_equal(left, right)
 
 
+def test_reweighing_is_an_update_without_moves(policy):
+    """Unless moves are due it is the update itself; the table of users is the same in any case."""
+    state, key = _with_history(policy), jax.random.key(4)
+    for statistics in (Statistics.empty(3).add(1, 0.1), Statistics.empty(3).add(1, -1.9)):
+        updated, info = policy.update(key, state, 1, statistics)
+        reweighed, own_info, is_due = policy.reweigh(key, state, 1, statistics)
+        pairs = (updated, reweighed) if not is_due else (policy.users(updated), reweighed.users)
+        for left, right in zip(*map(jax.tree.leaves, pairs), strict=True):
+            np.testing.assert_array_equal(left, right)
+        assert is_due == (info is not None and info.is_rejuvenated)
+        assert own_info is None or not own_info.is_rejuvenated
+
+
 def test_state_is_a_tree_of_arrays_of_fixed_shape(policy):
     """A long history has the same shapes as a short one."""
     short = _with_history(policy)

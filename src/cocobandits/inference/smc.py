@@ -192,21 +192,36 @@ def step(
     Raises:
         NumericalError: no particle can explain the change.
     """
-    bridge = _Bridge(path, data, jnp.zeros(()))
-    increments = _increments(bridge, state.particles)
+    after, info = reweigh(state, path, data)
+    if not is_due(after, info, config):
+        return after, info
+    after, moved = _rejuvenate(rng_key, state, _Bridge(path, data, jnp.zeros(())), config)
+    return after, moved._replace(ess=info.ess)
+
+
+def reweigh(state: SmcState, path: Path, data: Any) -> tuple[SmcState, SmcInfo]:
+    """Follow a change by weights alone, whatever becomes of the effective sample size.
+
+    Raises:
+        NumericalError: no particle can explain the change.
+    """
+    increments = _increments(_Bridge(path, data, jnp.zeros(())), state.particles)
     if not bool(jnp.any(increments > _HOPELESS)):
         raise NumericalError(
             "Expected a finite likelihood under some particle; got none. Check that the reward "
             "range and noise of the study fit the rewards."
         )
-    after, ess_after = _reweight(state, increments, jnp.ones(()))
-    ess = float(ess_after)
-    is_due = config.move_every is not None and int(after.changes_since_move) >= config.move_every
-    if is_due or ess < config.ess_threshold * config.num_particles:
-        after, info = _rejuvenate(rng_key, state, bridge, config)
-        return after, info._replace(ess=ess)
+    after, ess = _reweight(state, increments, jnp.ones(()))
     increment = float(after.log_evidence - state.log_evidence)
-    return after, SmcInfo(ess, increment, (), math.nan, 0, config.num_particles, math.nan)
+    num_particles = len(state.particles)
+    return after, SmcInfo(float(ess), increment, (), math.nan, 0, num_particles, math.nan)
+
+
+def is_due(state: SmcState, info: SmcInfo, config: SmcConfig) -> bool:
+    """Tell whether a reweighting asks for moves."""
+    if config.move_every is not None and int(state.changes_since_move) >= config.move_every:
+        return True
+    return info.ess < config.ess_threshold * config.num_particles
 
 
 def _rejuvenate(

@@ -91,6 +91,19 @@ class Policy(ABC, Generic[S]):
             NumericalError: the change cannot be explained; the state given stays valid.
         """
 
+    def reweigh(
+        self, rng_key: RngKey, state: S, user: int, statistics: Statistics
+    ) -> tuple[S, SmcInfo | None, bool]:
+        """Replace a user's statistics as `update` does, but never move particles.
+
+        The last answer tells whether `update` would have. A policy without particles does not, and
+        has learned all there is.
+
+        Raises:
+            NumericalError: the change cannot be explained; the state given stays valid.
+        """
+        return *self.update(rng_key, state, user, statistics), False
+
     @abstractmethod
     def probabilities(self, state: S, user: int) -> ArmVector:
         """Compute the exact probability of each arm for a user."""

@@ -77,6 +77,20 @@ class CocoPolicy(Policy[CocoState]):
         posterior, info = smc.step(rng_key, state.posterior, path, change, self.inference)
         return CocoState(state.users.replace(user, statistics), posterior), info
 
+    def reweigh(
+        self, rng_key: RngKey, state: CocoState, user: int, statistics: Statistics
+    ) -> tuple[CocoState, smc.SmcInfo, bool]:
+        """Follow the new statistics by weights alone, and tell whether moves are due.
+
+        Raises:
+            NumericalError: no particle can explain the change.
+        """
+        del rng_key
+        change = Change(state.users, jnp.asarray(user), statistics)
+        posterior, info = smc.reweigh(state.posterior, HistoryPath(self.model), change)
+        after = CocoState(state.users.replace(user, statistics), posterior)
+        return after, info, smc.is_due(posterior, info, self.inference)
+
     def probabilities(self, state: CocoState, user: int) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
         return _combine(self.acquisition, *self._told(state, user))
