@@ -166,8 +166,8 @@ def test_saved_study_has_the_documented_entries(tmp_path):
     assert {name for name in entries if not name.startswith("state-")} == {
         name for name in documented if not name.startswith("state-")
     }
-    keys = {"format", "version", "design", "users", "withdrawn", "num_updates", "sha256"}
-    assert set(text) == keys
+    keys = {"format", "version", "design", "users", "withdrawn", "num_updates", "adoptions"}
+    assert set(text) == keys | {"sha256"}
     arrays = {name.removesuffix(".npy") for name in entries if name.endswith(".npy")}
     assert set(text["sha256"]) == arrays
     assert len(statuses) == len(rewards) == 6

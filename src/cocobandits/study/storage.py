@@ -27,6 +27,7 @@ from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.settings import CocoSettings
+from cocobandits.study.background import Adoption
 from cocobandits.study.decisions import DecisionLog
 from cocobandits.study.design import Feature, StudyDesign
 
@@ -58,6 +59,7 @@ class Snapshot(NamedTuple):
     withdrawn: list[str]
     log: DecisionLog
     num_updates: int
+    adoptions: list[Adoption]
 
 
 def write(path: Path, snapshot: Snapshot) -> None:
@@ -76,6 +78,7 @@ def write(path: Path, snapshot: Snapshot) -> None:
         "users": snapshot.users,
         "withdrawn": snapshot.withdrawn,
         "num_updates": snapshot.num_updates,
+        "adoptions": snapshot.adoptions,
         "sha256": {name: _digest(array) for name, array in arrays.items()},
     }
     content = json.dumps(text, indent=1, default=_plain).encode()
@@ -189,6 +192,8 @@ class Archive(NamedTuple):
                 self.text["withdrawn"],
                 DecisionLog(**columns),
                 self.text["num_updates"],
+                # Files from before there were any have none.
+                [Adoption(*entry) for entry in self.text.get("adoptions", [])],
             )
 
     def _array(self, name: str) -> np.ndarray[Any, Any]:

@@ -27,6 +27,7 @@ from cocobandits.policies.base import Readings
 from cocobandits.policies.registry import build_policy
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.study import storage
+from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
 from cocobandits.study.decisions import Decision, DecisionLog, Status, make_id
 from cocobandits.study.design import (
     ContextDeclaration,
@@ -65,6 +66,9 @@ class Study:
             or "paper". By default "paper" for npm-ts and gids, "learned" for all others.
         reward_limits: a reward outside is refused as a typing error; by default the range and ten
             noise deviations on either side (half the width if the noise is not known).
+        rejuvenate: "foreground" moves particles within the reward that makes it due; "background"
+            lets neither rewards nor decisions wait for it; the `adoptions` of a study that ran in
+            the background repeat it.
 
     Raises:
         ConfigurationError: the design is refused; the message says what to change.
@@ -81,14 +85,17 @@ class Study:
         seed: int = 0,
         settings: CocoSettings | str | None = None,
         reward_limits: tuple[float, float] | None = None,
+        rejuvenate: Rejuvenation = "foreground",
     ) -> None:
         self._begin(
             StudyDesign.declare(
                 arms, context, reward_range, reward_noise, policy, seed, settings, reward_limits
-            )
+            ),
+            rejuvenate,
         )
 
-    def _begin(self, design: StudyDesign) -> None:
+    def _begin(self, design: StudyDesign, rejuvenate: Rejuvenation) -> None:
+        plan = plan_for(rejuvenate)
         self._design = design
         self._policy = build_policy(design.policy, design.problem(), design.settings)
         self._base_key = jax.random.key(design.seed)
@@ -100,6 +107,12 @@ class Study:
         self._log = DecisionLog()
         self._num_updates = 0
         self._health: SmcInfo | None = None
+        self._adoptions: list[Adoption] = []
+        self._background = (
+            None
+            if rejuvenate == "foreground"
+            else BackgroundMoves(self._policy, self._adoptions, plan)
+        )
 
     @property
     def design(self) -> StudyDesign:
@@ -118,8 +131,16 @@ class Study:
 
     @property
     def health(self) -> SmcInfo | None:
-        """Diagnostics of the last update; None before it, or if the policy has no particles."""
+        """Diagnostics of the last update; None before it, or if the policy has no particles.
+
+        In the background: of the last reweighting, or of the moves adopted since.
+        """
         return self._health
+
+    @property
+    def adoptions(self) -> tuple[Adoption, ...]:
+        """When moves in the background were adopted, or given up; empty in the foreground."""
+        return tuple(self._adoptions)
 
     @property
     def log_evidence(self) -> float | None:
@@ -151,6 +172,8 @@ class Study:
                 )
             return
         self._state = self._policy.enrol(self._state, jnp.asarray(encoded))
+        if self._background is not None:
+            self._background.enrol(jnp.asarray(encoded))
         self._users[user] = len(self._names)
         self._names.append(user)
 
@@ -160,9 +183,11 @@ class Study:
         Raises:
             UnknownNameError: the user is not enrolled.
             NumericalError: the policy's probabilities are not a distribution.
+            ConflictError: the calls are not those of the study that is repeated.
         """
         number = self._find_user(user)
         if number not in self._open:
+            self._adopt()
             sequence = len(self._log)
             probabilities = self._probabilities(number)
             draw = float(_uniform(self._key("decide", sequence)))
@@ -195,7 +220,7 @@ class Study:
             InputError: the value is refused.
             ConflictError: another value was recorded, or the user has withdrawn.
             UnknownNameError: there is no such decision.
-            NumericalError: no particle can explain the reward.
+            NumericalError: no particle can explain the reward, or moves in the background failed.
         """
         number = self._find_live(decision_id)
         standardised = self._design.standardise(value)
@@ -218,7 +243,8 @@ class Study:
             InputError: the value is refused.
             ConflictError: there is nothing to correct yet, or the user has withdrawn.
             UnknownNameError: there is no such decision.
-            NumericalError: no particle can explain the new value.
+            NumericalError: no particle can explain the new value, or moves in the background
+                failed.
         """
         number = self._find_live(decision_id)
         standardised = None if value is None else self._design.standardise(value)
@@ -263,7 +289,8 @@ class Study:
 
         Raises:
             UnknownNameError: the user is not enrolled.
-            NumericalError: the particles cannot follow the change.
+            NumericalError: the particles cannot follow the change, or moves in the background
+                failed.
         """
         number = self._find_user(user)
         self._learn(number, Statistics.empty(len(self._design.arms)))
@@ -278,6 +305,7 @@ class Study:
             UnsupportedError: the policy holds no beliefs.
         """
         number = self._find_user(user)
+        self._adopt()
         context, statistics = self._policy.users(self._state).of(number)
         readings = self._read(context, statistics, read_summary)
         return explain(user, self._design, readings, self._policy.motives(self._state, number))
@@ -292,6 +320,7 @@ class Study:
             ConfigurationError: a grid for that is too large for these arms.
             NumericalError: no particle can explain the rewards.
         """
+        self._adopt()
         users = self._policy.users(self._state)
         key = self._key("diagnose", self._num_updates)
         return diagnose(key, self._design, users, self.log_evidence)
@@ -302,6 +331,7 @@ class Study:
         Lengthscales are in units of reward and of each feature, `amplitude` in nats, `noise` in
         units of reward. Empty for a policy that learns none.
         """
+        self._adopt()
         return summarise_hyperparameters(self._design, self._policy.hyperparameters(self._state))
 
     def population(self, context: ContextValues | None = None) -> Population:
@@ -325,15 +355,33 @@ class Study:
             UnsupportedError: the policy holds no beliefs.
         """
         encoded = self._design.encode_context({} if context is None else context)
+        self._adopt()
         belief = self._policy.prior(self._state, jnp.asarray(encoded))
         return self._believing(belief)
+
+    def catch_up(self) -> None:
+        """Wait for moves in the background and adopt them, until none are due.
+
+        Unless moves failed, the posterior is then that of a study in the foreground that was given
+        the same rewards, bit for bit.
+
+        Raises:
+            NumericalError: moves failed, now or before; the particles stay reweighted.
+        """
+        if self._background is not None:
+            self._adopt(is_waiting=True)
+            self._background.raise_failure()
 
     def save(self, path: str | Path) -> None:
         """Write the study to one file; an existing one is replaced whole or not at all.
 
+        Moves in the background are waited for and adopted first.
+
         Raises:
             StorageError: the file cannot be written.
+            NumericalError: moves in the background failed; the next call saves without them.
         """
+        self.catch_up()
         storage.write(
             Path(path),
             storage.Snapshot(
@@ -343,20 +391,23 @@ class Study:
                 sorted(self._withdrawn),
                 self._log,
                 self._num_updates,
+                self._adoptions,
             ),
         )
 
     @classmethod
-    def load(cls, path: str | Path) -> "Study":
+    def load(cls, path: str | Path, rejuvenate: Rejuvenation = "foreground") -> "Study":
         """Read a study that `save` wrote; it decides as the saved one would have.
 
         Raises:
+            ConfigurationError: `rejuvenate` is refused.
             StorageError: the file is missing, damaged, or not a saved study.
         """
+        plan_for(rejuvenate)
         archive = storage.open_archive(Path(path))
         study = cls.__new__(cls)
         with archive.refusing():
-            study._begin(archive.design())
+            study._begin(archive.design(), rejuvenate)
         snapshot = archive.snapshot(study._design, study._state)
         study._state = snapshot.state
         study._names = snapshot.users
@@ -364,6 +415,7 @@ class Study:
         study._withdrawn = set(snapshot.withdrawn)
         study._log = snapshot.log
         study._num_updates = snapshot.num_updates
+        study._adoptions += snapshot.adoptions
         gone = {study._users[user] for user in study._withdrawn}
         study._open = {
             study._log.users[number]: number
@@ -410,10 +462,21 @@ class Study:
 
     def _learn(self, user: int, statistics: Statistics) -> None:
         number = self._num_updates
-        state, info = self._policy.update(
-            self._key("update", number), self._state, user, statistics
-        )
-        self._state, self._health, self._num_updates = state, info, number + 1
+        key = self._key("update", number)
+        if self._background is None:
+            learned = self._policy.update(key, self._state, user, statistics)
+        else:
+            self._adopt()
+            self._background.raise_failure()
+            learned = self._background.learn(self._state, Update(number, key, user, statistics))
+        self._state, self._health = learned
+        self._num_updates = number + 1
+
+    def _adopt(self, is_waiting: bool = False) -> None:
+        if self._background is not None:
+            now = self._num_updates, len(self._log)
+            while (adopted := self._background.adopt(*now, is_waiting=is_waiting)) is not None:
+                self._state, self._health = adopted
 
     def _settle(self, number: int, status: Status, value: float) -> None:
         self._log.statuses[number] = status
