@@ -1,0 +1,395 @@
+"""The paper's procedure as it is written (App. "SMC"), plainly: the yardstick of `bench.py`.
+
+A particle ξ has prior N(0, I). Its log-density is f = Φ ξ on all nodes at once, where Φ is one
+dense matrix, nodes × modes, of √λ_m · amplitude · eigenvector; its columns are read off the
+library's model, so both have the same basis. Every context node has its own softmax over the cells
+of the arm grid, and a user counts at the nearest context node. The evidence of a user is summed
+over all cells,
+
+    log Σ_cells P(cell | x) ∏_a L_a(cell_a)
+
+with the library's likelihood of each arm, averaged over a cell.
+
+For every observation particles are reweighted by the ratio of the user's evidences. They are
+resampled when ESS < N/2, and at every fifth observation. Then all particles move: five Langevin
+rounds with the paper's step size and a Metropolis-Hastings test, on prior × likelihood of all
+users, so that nothing is counted twice. Value and gradient of the point where the rounds start are
+computed once, and once more per round: six evaluations, the fewest that this reading allows.
+
+It is plain, not slow on purpose: gradients come from automatic differentiation, particles go
+through in blocks of 20, which was the fastest of six variants tried, and the table of users has as
+many rows as there will be users, so that everything is compiled once. Posterior and gradients are
+compared with the library's in `tests/benchmarks/test_literal.py`.
+"""
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from cocobandits.environments.base import Environment
+from cocobandits.experiments.presets import range_for
+from cocobandits.inference import weights
+from cocobandits.inference.moves import start_correlation
+from cocobandits.inference.resampling import systematic
+from cocobandits.models.base import Statistics
+from cocobandits.models.log_density import LogDensityModel
+from cocobandits.models.log_density.likelihood import arm_log_likelihood
+from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
+from cocobandits.policies.registry import log_density_model
+from cocobandits.policies.settings import PRESETS, CocoSettings
+from cocobandits.simulation.loop import open_study
+from cocobandits.simulation.world import draw_world
+
+POLICY = "gids"
+STEP_SIZE = 0.05
+NUM_ROUNDS = 5
+RESAMPLE_EVERY = 5
+_CHUNK = 20
+
+Particles = Float[Array, "particle mode"]
+PerParticle = Float[Array, " particle"]
+
+
+class Users(NamedTuple):
+    """What the likelihood needs of every user; rows without rewards count nothing."""
+
+    likelihoods: Float[Array, "user cell"]
+    log_scales: Float[Array, " user"]
+    nodes: Int[Array, " user"]
+    has_rewards: Float[Array, " user"]
+
+    @classmethod
+    def empty(cls, capacity: int, num_cells: int, dtype: Any = float) -> "Users":
+        """Make room for so many users."""
+        return cls(
+            jnp.ones((capacity, num_cells), dtype),
+            jnp.zeros(capacity, dtype),
+            jnp.zeros(capacity, int),
+            jnp.zeros(capacity, dtype),
+        )
+
+
+class LiteralInfo(NamedTuple):
+    """Diagnostics of one observation.
+
+    Attributes:
+        ess: effective sample size after reweighting.
+        is_resampled: whether particles were drawn anew before they moved.
+        acceptance_rate: mean over the rounds.
+        distinct_ancestors: particles that have descendants.
+        start_correlation: how much particles resemble what they were after the last resampling.
+    """
+
+    ess: float
+    is_resampled: bool
+    acceptance_rate: float
+    distinct_ancestors: int
+    start_correlation: float
+
+
+def dense_basis(model: LogDensityModel) -> Float[Array, "context cell mode"]:
+    """Evaluate every mode on every node, by unit vectors."""
+    columns = jax.vmap(jax.vmap(model.log_density, (0, None)), (None, 0))
+    values = columns(jnp.eye(model.num_parameters), jnp.asarray(context_nodes(model)))
+    return jnp.moveaxis(values.reshape(*values.shape[:2], -1), 1, 2)
+
+
+def context_nodes(model: LogDensityModel) -> "np.ndarray[Any, np.dtype[np.float64]]":
+    """List all nodes of the context grid, one per row."""
+    axes = [np.asarray(axis.nodes) for axis in model.config.context_axes]
+    return np.array(list(itertools.product(*axes)), dtype=float).reshape(-1, len(axes))
+
+
+def log_likelihood(
+    particle: Float[Array, " mode"], basis: Float[Array, "context cell mode"], users: Users
+) -> Float[Array, ""]:
+    """Sum the log-evidences of all users under one particle."""
+    log_density = basis @ particle
+    peaks = jax.lax.stop_gradient(jnp.max(log_density, axis=1, keepdims=True))
+    densities = jnp.exp(log_density - peaks)
+    rows = jnp.arange(len(users.nodes))
+    explained = (densities @ users.likelihoods.T)[users.nodes, rows]
+    total = jnp.sum(densities, axis=1)[users.nodes]
+    return jnp.sum(users.has_rewards * (jnp.log(explained) - jnp.log(total) + users.log_scales))
+
+
+@jax.jit
+def value_and_gradient(
+    particles: Particles, basis: Float[Array, "context cell mode"], users: Users
+) -> tuple[PerParticle, Particles]:
+    """Differentiate the log-likelihood of every particle automatically, a block at a time."""
+    size = max(size for size in range(1, _CHUNK + 1) if len(particles) % size == 0)
+    one = jax.value_and_grad(log_likelihood)
+    block = jax.vmap(one, in_axes=(0, None, None))
+    blocks = particles.reshape(-1, size, particles.shape[1])
+    values, gradients = jax.lax.map(lambda each: block(each, basis, users), blocks)
+    return values.reshape(-1), gradients.reshape(particles.shape)
+
+
+@partial(jax.jit, static_argnames="model")
+def user_row(
+    model: LogDensityModel, statistics: Statistics
+) -> tuple[Float[Array, " cell"], Float[Array, ""]]:
+    """Multiply the arms' likelihoods to one value per cell; its logarithm's peak comes apart."""
+    config = model.config
+    logs = arm_log_likelihood(statistics, config.arm_axis, config.reward_noise, config.likelihood)
+    joint = jnp.zeros(1)
+    for arm_logs in logs:
+        joint = (joint[:, None] + arm_logs[None, :]).reshape(-1)
+    peak = jnp.max(joint)
+    return jnp.exp(joint - peak), peak
+
+
+@jax.jit
+def _write(users: Users, user: int, likelihood: Any, log_scale: Any, has_rewards: Any) -> Users:
+    return users._replace(
+        likelihoods=users.likelihoods.at[user].set(likelihood),
+        log_scales=users.log_scales.at[user].set(log_scale),
+        has_rewards=users.has_rewards.at[user].set(has_rewards),
+    )
+
+
+@jax.jit
+def _evidences(
+    particles: Particles, basis: Float[Array, "context cell mode"], users: Users, user: int
+) -> PerParticle:
+    """Compute one user's log-evidence under every particle."""
+    log_density = particles @ basis[users.nodes[user]].T
+    densities = jnp.exp(log_density - jnp.max(log_density, axis=1, keepdims=True))
+    explained = jnp.log(densities @ users.likelihoods[user]) - jnp.log(jnp.sum(densities, axis=1))
+    return explained + users.log_scales[user]
+
+
+@jax.jit
+def _move(
+    rng_key: Array, particles: Particles, basis: Float[Array, "context cell mode"], users: Users
+) -> tuple[Particles, Float[Array, ""]]:
+    """Make five Langevin rounds; return the particles and the mean acceptance rate."""
+
+    def target(points: Particles) -> tuple[PerParticle, Particles]:
+        value, gradient = value_and_gradient(points, basis, users)
+        return value - 0.5 * jnp.sum(points**2, axis=1), gradient - points
+
+    def log_proposal(there: Particles, here: Particles, gradient: Particles) -> PerParticle:
+        residual = there - here - STEP_SIZE / 2 * gradient
+        return -jnp.sum(residual**2, axis=1) / (2 * STEP_SIZE)
+
+    def make_round(state: Any, key: Array) -> Any:
+        here, value, gradient = state
+        noise_key, accept_key = jax.random.split(key)
+        noise = jax.random.normal(noise_key, here.shape, here.dtype)
+        there = here + STEP_SIZE / 2 * gradient + np.sqrt(STEP_SIZE).astype(here.dtype) * noise
+        new_value, new_gradient = target(there)
+        log_ratio = new_value - value
+        log_ratio += log_proposal(here, there, new_gradient) - log_proposal(there, here, gradient)
+        is_accepted = jnp.log(jax.random.uniform(accept_key, value.shape)) < log_ratio
+        pairs = ((there, here), (new_value, value), (new_gradient, gradient))
+        kept = tuple(
+            jnp.where(is_accepted[:, None] if new.ndim > 1 else is_accepted, new, old)
+            for new, old in pairs
+        )
+        return kept, jnp.mean(is_accepted, dtype=float)
+
+    start = (particles, *target(particles))
+    (last, _, _), rates = jax.lax.scan(make_round, start, jax.random.split(rng_key, NUM_ROUNDS))
+    return last, jnp.mean(rates)
+
+
+@partial(jax.jit, static_argnames=("model", "acquisition"))
+def _decide(
+    model: LogDensityModel,
+    acquisition: GlobalInformationDirectedSampling,
+    weighted: tuple[Particles, PerParticle],
+    context: Float[Array, " feature"],
+    statistics: Statistics,
+) -> Float[Array, " arm"]:
+    """Weigh regret against information under every particle, and average (paper's gids)."""
+    particles, log_weights = weighted
+
+    def read(particle: Float[Array, " mode"]) -> Any:
+        return acquisition.read(model.posterior(particle, context, statistics))
+
+    return acquisition.combine(log_weights, jax.vmap(read)(particles), jnp.sum(statistics.count))
+
+
+class LiteralPosterior:
+    """Weighted particles over the population, moved after every observation.
+
+    Args:
+        model: where the basis, the grid and the noise come from.
+        capacity: how many users there will be.
+        seed: fixes every draw.
+        num_particles: N.
+        dtype: of particles, basis and likelihoods; the library's is float64.
+    """
+
+    def __init__(
+        self,
+        model: LogDensityModel,
+        capacity: int,
+        seed: int,
+        num_particles: int = 200,
+        dtype: Any = jnp.float64,
+    ) -> None:
+        self.model = model
+        self.basis = dense_basis(model).astype(dtype)
+        self.users = Users.empty(capacity, self.basis.shape[1], dtype)
+        self.statistics: list[Statistics] = []
+        self.num_observations = 0
+        self._nodes = context_nodes(model)
+        self._acquisition = GlobalInformationDirectedSampling.for_model(model)
+        self._key = jax.random.key(seed)
+        shape = (num_particles, model.num_parameters)
+        self.particles: Particles = jax.random.normal(self._next_key(), shape, dtype)
+        self.log_weights: PerParticle = weights.uniform(num_particles)
+        self._origin = self.particles
+
+    def enrol(self, context: Sequence[float]) -> int:
+        """Add a user at the nearest context node; return the user's number."""
+        user = len(self.statistics)
+        distances = np.sum((self._nodes - np.asarray(context)[None, :]) ** 2, axis=1)
+        node = int(np.argmin(distances))
+        self.users = self.users._replace(nodes=self.users.nodes.at[user].set(node))
+        self.statistics.append(Statistics.empty(self.model.num_arms))
+        return user
+
+    def update(self, user: int, statistics: Statistics) -> LiteralInfo:
+        """Take in one observation: reweight, resample if it is due, move all particles."""
+        before = _evidences(self.particles, self.basis, self.users, user)
+        self._record(user, statistics)
+        after = _evidences(self.particles, self.basis, self.users, user)
+        self.log_weights = weights.normalise(self.log_weights + after - before)
+        ess = float(weights.effective_sample_size(self.log_weights))
+        self.num_observations += 1
+        num_particles = len(self.particles)
+        is_due = self.num_observations % RESAMPLE_EVERY == 0 or ess < num_particles / 2
+        num_ancestors = self._resample() if is_due else num_particles
+        self.particles, rate = _move(self._next_key(), self.particles, self.basis, self.users)
+        correlation = float(start_correlation(self._origin, self.particles))
+        return LiteralInfo(ess, is_due, float(rate), num_ancestors, correlation)
+
+    def probabilities(self, user: int) -> "np.ndarray[Any, np.dtype[np.float64]]":
+        """Compute the probability of each arm for a user, by the paper's gids."""
+        context = jnp.asarray(self._nodes[int(self.users.nodes[user])])
+        weighted = (self.particles, self.log_weights)
+        return np.asarray(
+            _decide(self.model, self._acquisition, weighted, context, self.statistics[user])
+        )
+
+    def value_and_gradient(self) -> tuple[PerParticle, Particles]:
+        """Evaluate the log-likelihood of all users under every particle, with its gradient."""
+        return value_and_gradient(self.particles, self.basis, self.users)
+
+    def _record(self, user: int, statistics: Statistics) -> None:
+        likelihood, log_scale = user_row(self.model, statistics)
+        has_rewards = jnp.any(statistics.count > 0).astype(self.users.has_rewards.dtype)
+        dtype = self.users.likelihoods.dtype
+        self.users = _write(
+            self.users, user, likelihood.astype(dtype), log_scale.astype(dtype), has_rewards
+        )
+        self.statistics[user] = statistics
+
+    def _resample(self) -> int:
+        ancestors = systematic(self._next_key(), self.log_weights)
+        self.particles = self._origin = self.particles[ancestors]
+        self.log_weights = weights.uniform(len(ancestors))
+        return len(set(ancestors.tolist()))
+
+    def _next_key(self) -> Array:
+        self._key, key = jax.random.split(self._key)
+        return key
+
+
+class Interaction(NamedTuple):
+    """One observation in standardised units."""
+
+    user: int
+    context: tuple[float, ...]
+    arm: int
+    reward: float
+
+
+@dataclass(frozen=True)
+class LiteralRun:
+    """What a run left behind; the first observation, in which all is compiled, is timed apart."""
+
+    regret: float
+    seconds: tuple[float, ...]
+    diagnostics: tuple[LiteralInfo, ...]
+    history: tuple[Interaction, ...]
+
+    @property
+    def diversity(self) -> dict[str, float]:
+        """Average over resamplings: ancestors left, and what moves since the last one forgot."""
+        later = list(itertools.pairwise(self.diagnostics))
+        parted = [before.start_correlation for before, after in later if after.is_resampled]
+        ancestors = [after.distinct_ancestors for _, after in later if after.is_resampled]
+        return {
+            "start_correlation": float(np.mean(parted)) if parted else float("nan"),
+            "distinct_ancestors": float(np.mean(ancestors)) if ancestors else float("nan"),
+            "acceptance_rate": float(np.mean([info.acceptance_rate for info in self.diagnostics])),
+        }
+
+
+def replay(posterior: LiteralPosterior, history: Sequence[Interaction]) -> LiteralRun:
+    """Decide and learn along a history whose arms and rewards are given."""
+    seconds: list[float] = []
+    diagnostics: list[LiteralInfo] = []
+    for user, context, arm, reward in history:
+        began = time.perf_counter()
+        if user == len(posterior.statistics):
+            posterior.enrol(context)
+        posterior.probabilities(user)
+        diagnostics.append(posterior.update(user, posterior.statistics[user].add(arm, reward)))
+        jax.block_until_ready(posterior.particles)
+        seconds.append(time.perf_counter() - began)
+    return LiteralRun(float("nan"), tuple(seconds), tuple(diagnostics), tuple(history))
+
+
+def run(
+    environment: Environment,
+    seed: int,
+    num_observations: int,
+    settings: CocoSettings = PRESETS["paper"],
+) -> LiteralRun:
+    """Serve the first interactions of an environment with decisions of its own."""
+    reward_range = range_for(environment.name, POLICY)
+    design = open_study(environment, POLICY, seed, settings, reward_range).design
+    world = draw_world(environment, seed)
+    served = list(itertools.chain.from_iterable(environment.recruitment.rounds()))
+    served = served[:num_observations]
+    posterior = LiteralPosterior(
+        log_density_model(design.problem(), settings),
+        1 + max(user for user, _ in served),
+        seed,
+        settings.inference.num_particles,
+    )
+    generator = np.random.default_rng(seed)
+    regret, parts = 0.0, []
+    for user, user_step in served:
+        context = tuple(map(float, design.encode_context(world.cohort.contexts[user])))
+        began = time.perf_counter()
+        if user == len(posterior.statistics):
+            posterior.enrol(context)
+        arm = int(generator.choice(len(environment.arms), p=_exact(posterior.probabilities(user))))
+        means = world.cohort.arm_means[user]
+        reward = design.standardise(float(means[arm] + world.noise[user, user_step, arm]))
+        info = posterior.update(user, posterior.statistics[user].add(arm, reward))
+        parts.append((time.perf_counter() - began, info, Interaction(user, context, arm, reward)))
+        regret += float(means.max() - means[arm])
+    seconds, diagnostics, history = zip(*parts, strict=True)
+    return LiteralRun(regret, seconds, diagnostics, history)
+
+
+def _exact(
+    probabilities: "np.ndarray[Any, np.dtype[np.float64]]",
+) -> "np.ndarray[Any, np.dtype[np.float64]]":
+    return probabilities / probabilities.sum()

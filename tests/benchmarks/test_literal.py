@@ -1,0 +1,179 @@
+"""The literal reference computes what the library computes, so it is slow for no other reason."""
+
+import jax
+import jax.numpy as jnp
+import literal
+import numpy as np
+import pytest
+
+from cocobandits.environments.recruitment import Recruitment
+from cocobandits.environments.registry import build_environment
+from cocobandits.inference.smc import SmcConfig
+from cocobandits.inference.weights import average
+from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change, HistoryPath, UserTable
+from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
+from cocobandits.policies.base import Problem
+from cocobandits.policies.coco import CocoPolicy
+from cocobandits.policies.settings import CocoSettings
+
+AXIS = Axis(-2.0, 2.0, 6)
+MODEL = LogDensityModel(
+    LogDensityConfig(2, (Axis(-1.0, 1.0, 4),), AXIS, reward_noise=0.4, num_modes=12)
+)
+NODES = literal.context_nodes(MODEL)[:, 0]
+# (user, arm, reward): asymmetric, with a user who has played one arm only.
+REWARDS = [
+    (0, 0, 1.3), (1, 1, -0.4), (0, 1, 0.6), (2, 0, 1.1), (3, 1, 0.9), (2, 1, -0.8),
+    (1, 0, 0.2), (3, 0, -1.6), (4, 0, 1.5), (0, 0, 1.0), (4, 0, 1.2), (3, 0, -1.2),
+]  # fmt: skip
+CONTEXTS = NODES[[0, 1, 3, 2, 0]]
+REPLICATES = 8
+
+
+def histories():
+    """List each user's statistics after every reward."""
+    held = [Statistics.empty(2) for _ in CONTEXTS]
+    for user, arm, reward in REWARDS:
+        held[user] = held[user].add(arm, reward)
+        yield user, held[user]
+
+
+def filled(capacity=7, seed=0, num_particles=40):
+    """Enrol everybody and record all rewards at once, without learning from them."""
+    posterior = literal.LiteralPosterior(MODEL, capacity, seed, num_particles)
+    for context in CONTEXTS:
+        posterior.enrol([context])
+    for user, statistics in histories():
+        posterior._record(user, statistics)
+    return posterior
+
+
+def library_table():
+    table = UserTable.empty(1, 2)
+    for context in CONTEXTS:
+        table = table.append(jnp.array([context]))
+    for user, statistics in histories():
+        table = table.replace(user, statistics)
+    return table
+
+
+def test_value_is_the_sum_of_the_librarys_evidences():
+    """User by user; the table has two rows that are nobody's."""
+    posterior = filled()
+    contexts = jnp.asarray(CONTEXTS)[:, None]
+    stacked = jax.tree.map(lambda *rows: jnp.stack(rows), *posterior.statistics)
+    evidence = jax.vmap(jax.vmap(MODEL.log_evidence, (None, 0, 0)), (0, None, None))
+    expected = jnp.sum(jax.jit(evidence)(posterior.particles, contexts, stacked), axis=1)
+    np.testing.assert_allclose(posterior.value_and_gradient()[0], expected, rtol=0, atol=1e-8)
+
+
+def test_gradient_is_the_librarys():
+    """All users at once, through the path that the library's moves follow."""
+    posterior = filled()
+    table = library_table()
+    change = Change(table, jnp.asarray(0), table.of(0)[1])
+    value, gradient = jax.jit(HistoryPath(MODEL).log_likelihood_and_gradient)(
+        posterior.particles, change, jnp.ones(())
+    )
+    ours, slope = posterior.value_and_gradient()
+    np.testing.assert_allclose(ours, value, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(slope, gradient, rtol=0, atol=1e-8)
+
+
+def test_reweighting_is_the_ratio_of_evidences():
+    """One user's evidence, by the library and by the dense basis."""
+    posterior = filled()
+    evidence = jax.jit(jax.vmap(MODEL.log_evidence, (0, None, None)))
+    for user in range(len(CONTEXTS)):
+        context = jnp.array([CONTEXTS[user]])
+        expected = evidence(posterior.particles, context, posterior.statistics[user])
+        found = literal._evidences(posterior.particles, posterior.basis, posterior.users, user)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+
+
+def test_users_count_at_the_nearest_node():
+    """The four nodes are two thirds apart."""
+    posterior = literal.LiteralPosterior(MODEL, 3, 0, 20)
+    for context in (-0.9, 0.1, 0.99):
+        posterior.enrol([context])
+    assert posterior.users.nodes.tolist() == [0, 2, 3]
+
+
+@jax.jit
+def expected_means(particles, log_weights):
+    """Average what newcomers at two contexts are expected to be like."""
+    empty = Statistics.empty(2)
+    read = jax.vmap(lambda p, x: MODEL.posterior(p, x, empty).mean(), (0, None))
+    contexts = jnp.array([[NODES[0]], [NODES[2]]])
+    return jnp.concatenate([average(log_weights, read(particles, x)) for x in contexts])
+
+
+def test_posterior_is_the_librarys():
+    """Expected arm means over eight seeds each, within four standard errors of the difference."""
+    problem = Problem(2, (None,), (-2.0, 2.0), 0.4)
+    policy = CocoPolicy(problem, MODEL, ThompsonSampling(), SmcConfig(num_particles=200))
+    found = np.zeros((2, REPLICATES, 4))
+    for seed in range(REPLICATES):
+        key = jax.random.key(seed)
+        posterior = literal.LiteralPosterior(MODEL, len(CONTEXTS), seed)
+        state = policy.init(jax.random.fold_in(key, 0))
+        for context in CONTEXTS:
+            posterior.enrol([context])
+            state = policy.enrol(state, jnp.array([context]))
+        for number, (user, statistics) in enumerate(histories()):
+            posterior.update(user, statistics)
+            state, _ = policy.update(jax.random.fold_in(key, number + 1), state, user, statistics)
+        found[0, seed] = expected_means(posterior.particles, posterior.log_weights)
+        found[1, seed] = expected_means(state.posterior.particles, state.posterior.log_weights)
+    gap = found[0].mean(axis=0) - found[1].mean(axis=0)
+    error = np.sqrt(found.var(axis=1, ddof=1).sum(axis=0) / REPLICATES)
+    prior = expected_means(
+        jax.random.normal(jax.random.key(0), (200, MODEL.num_parameters)), jnp.zeros(200)
+    )
+    assert np.all(np.abs(gap) < 4 * error)
+    # The test could tell: the posterior is many such errors away from the prior.
+    assert np.max(np.abs(found[0].mean(axis=0) - prior) / error) > 8
+
+
+def test_moves_keep_the_particles_apart():
+    """After a resampling and five rounds, copies have parted and most proposals were accepted."""
+    posterior = literal.LiteralPosterior(MODEL, len(CONTEXTS), 3)
+    for context in CONTEXTS:
+        posterior.enrol([context])
+    infos = [posterior.update(user, statistics) for user, statistics in histories()]
+    assert [info.is_resampled for info in infos][4::5] == [True, True]
+    assert all(0.5 < info.acceptance_rate <= 1 for info in infos)
+    assert all(info.start_correlation < 1 for info in infos)
+    assert len({tuple(row) for row in posterior.particles.tolist()}) == 200
+
+
+@pytest.fixture(scope="module")
+def small_run():
+    environment = build_environment("mixture").recruiting(Recruitment.batches(2, 2, 3))
+    settings = CocoSettings(
+        nodes_per_arm=5,
+        nodes_per_feature=4,
+        num_modes=10,
+        basis="karhunen-loeve",
+        inference=SmcConfig(num_particles=20),
+    )
+    return literal.run(environment, 4, 7, settings), environment, settings
+
+
+def test_run_serves_the_environment(small_run):
+    run, _, _ = small_run
+    assert [each.user for each in run.history] == [0, 1, 0, 1, 2, 3, 0]
+    assert len(run.seconds) == len(run.diagnostics) == 7
+    assert run.regret >= 0
+    assert 1 <= run.diversity["distinct_ancestors"] <= 20
+
+
+def test_replay_learns_the_same_from_the_same_history(small_run):
+    """Given the arms and rewards of a run, the same seed ends at the same diagnostics."""
+    run, environment, settings = small_run
+    design = literal.open_study(environment, "gids", 4, settings, (-2.0, 2.0)).design
+    model = literal.log_density_model(design.problem(), settings)
+    again = literal.replay(literal.LiteralPosterior(model, 4, 4, 20), run.history)
+    assert again.diagnostics == run.diagnostics
