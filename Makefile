@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run paper coids docs demo test check test-slow lock clean
+.PHONY: help setup run paper coids docs demo bench test check test-slow lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -28,12 +28,16 @@ coids: setup ## CoIDS and its yardsticks in eight environments, ten seeds; takes
 	$(BIN)/coco reproduce --resume --env mixture --env partial --env lmm --env lmm-misspecified --env stress \
 	  --policy coids --policy oracle-plan --policy oracle-ts --policy ind-ts --seeds 10 --out runs/coids
 
-docs: setup ## Rebuild the figures and docs/reproduction.md from the records in results
+docs: setup ## Rebuild the figures and generated pages from the records in results and benchmarks
 	$(BIN)/coco report results/coids --beside results/paper
 	cp results/coids/report/reproduction.md docs/reproduction.md
+	if [ -f benchmarks/results.json ]; then $(BIN)/python benchmarks/page.py; fi
 
 demo: setup ## The diet example through Study, and why plan 1 comes first
 	$(BIN)/coco demo
+
+bench: setup ## Measure speed, memory and growth against a literal reading of the paper; one to two hours
+	$(BIN)/coco bench
 
 check: setup ## Format check, lint, types, layers contract
 	$(BIN)/ruff format --check .

@@ -23,9 +23,7 @@ compared with the library's in `tests/benchmarks/test_literal.py`.
 """
 
 import itertools
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,8 +32,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from cocobandits.environments.base import Environment
-from cocobandits.experiments.presets import range_for
 from cocobandits.inference import weights
 from cocobandits.inference.moves import start_correlation
 from cocobandits.inference.resampling import systematic
@@ -43,12 +39,7 @@ from cocobandits.models.base import Statistics
 from cocobandits.models.log_density import LogDensityModel
 from cocobandits.models.log_density.likelihood import arm_log_likelihood
 from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
-from cocobandits.policies.registry import log_density_model
-from cocobandits.policies.settings import PRESETS, CocoSettings
-from cocobandits.simulation.loop import open_study
-from cocobandits.simulation.world import draw_world
 
-POLICY = "gids"
 STEP_SIZE = 0.05
 NUM_ROUNDS = 5
 RESAMPLE_EVERY = 5
@@ -158,14 +149,21 @@ def _write(users: Users, user: int, likelihood: Any, log_scale: Any, has_rewards
 
 
 @jax.jit
-def _evidences(
-    particles: Particles, basis: Float[Array, "context cell mode"], users: Users, user: int
+def _increments(
+    particles: Particles,
+    basis: Float[Array, "context cell mode"],
+    before: Users,
+    after: Users,
+    user: int,
 ) -> PerParticle:
-    """Compute one user's log-evidence under every particle."""
-    log_density = particles @ basis[users.nodes[user]].T
+    """Compute the ratio of one user's evidences, in logarithms, under every particle."""
+    log_density = particles @ basis[after.nodes[user]].T
     densities = jnp.exp(log_density - jnp.max(log_density, axis=1, keepdims=True))
-    explained = jnp.log(densities @ users.likelihoods[user]) - jnp.log(jnp.sum(densities, axis=1))
-    return explained + users.log_scales[user]
+
+    def explained(users: Users) -> PerParticle:
+        return jnp.log(densities @ users.likelihoods[user]) + users.log_scales[user]
+
+    return explained(after) - explained(before)
 
 
 @jax.jit
@@ -263,10 +261,10 @@ class LiteralPosterior:
 
     def update(self, user: int, statistics: Statistics) -> LiteralInfo:
         """Take in one observation: reweight, resample if it is due, move all particles."""
-        before = _evidences(self.particles, self.basis, self.users, user)
+        before = self.users
         self._record(user, statistics)
-        after = _evidences(self.particles, self.basis, self.users, user)
-        self.log_weights = weights.normalise(self.log_weights + after - before)
+        increments = _increments(self.particles, self.basis, before, self.users, user)
+        self.log_weights = weights.normalise(self.log_weights + increments)
         ess = float(weights.effective_sample_size(self.log_weights))
         self.num_observations += 1
         num_particles = len(self.particles)
@@ -306,90 +304,3 @@ class LiteralPosterior:
     def _next_key(self) -> Array:
         self._key, key = jax.random.split(self._key)
         return key
-
-
-class Interaction(NamedTuple):
-    """One observation in standardised units."""
-
-    user: int
-    context: tuple[float, ...]
-    arm: int
-    reward: float
-
-
-@dataclass(frozen=True)
-class LiteralRun:
-    """What a run left behind; the first observation, in which all is compiled, is timed apart."""
-
-    regret: float
-    seconds: tuple[float, ...]
-    diagnostics: tuple[LiteralInfo, ...]
-    history: tuple[Interaction, ...]
-
-    @property
-    def diversity(self) -> dict[str, float]:
-        """Average over resamplings: ancestors left, and what moves since the last one forgot."""
-        later = list(itertools.pairwise(self.diagnostics))
-        parted = [before.start_correlation for before, after in later if after.is_resampled]
-        ancestors = [after.distinct_ancestors for _, after in later if after.is_resampled]
-        return {
-            "start_correlation": float(np.mean(parted)) if parted else float("nan"),
-            "distinct_ancestors": float(np.mean(ancestors)) if ancestors else float("nan"),
-            "acceptance_rate": float(np.mean([info.acceptance_rate for info in self.diagnostics])),
-        }
-
-
-def replay(posterior: LiteralPosterior, history: Sequence[Interaction]) -> LiteralRun:
-    """Decide and learn along a history whose arms and rewards are given."""
-    seconds: list[float] = []
-    diagnostics: list[LiteralInfo] = []
-    for user, context, arm, reward in history:
-        began = time.perf_counter()
-        if user == len(posterior.statistics):
-            posterior.enrol(context)
-        posterior.probabilities(user)
-        diagnostics.append(posterior.update(user, posterior.statistics[user].add(arm, reward)))
-        jax.block_until_ready(posterior.particles)
-        seconds.append(time.perf_counter() - began)
-    return LiteralRun(float("nan"), tuple(seconds), tuple(diagnostics), tuple(history))
-
-
-def run(
-    environment: Environment,
-    seed: int,
-    num_observations: int,
-    settings: CocoSettings = PRESETS["paper"],
-) -> LiteralRun:
-    """Serve the first interactions of an environment with decisions of its own."""
-    reward_range = range_for(environment.name, POLICY)
-    design = open_study(environment, POLICY, seed, settings, reward_range).design
-    world = draw_world(environment, seed)
-    served = list(itertools.chain.from_iterable(environment.recruitment.rounds()))
-    served = served[:num_observations]
-    posterior = LiteralPosterior(
-        log_density_model(design.problem(), settings),
-        1 + max(user for user, _ in served),
-        seed,
-        settings.inference.num_particles,
-    )
-    generator = np.random.default_rng(seed)
-    regret, parts = 0.0, []
-    for user, user_step in served:
-        context = tuple(map(float, design.encode_context(world.cohort.contexts[user])))
-        began = time.perf_counter()
-        if user == len(posterior.statistics):
-            posterior.enrol(context)
-        arm = int(generator.choice(len(environment.arms), p=_exact(posterior.probabilities(user))))
-        means = world.cohort.arm_means[user]
-        reward = design.standardise(float(means[arm] + world.noise[user, user_step, arm]))
-        info = posterior.update(user, posterior.statistics[user].add(arm, reward))
-        parts.append((time.perf_counter() - began, info, Interaction(user, context, arm, reward)))
-        regret += float(means.max() - means[arm])
-    seconds, diagnostics, history = zip(*parts, strict=True)
-    return LiteralRun(regret, seconds, diagnostics, history)
-
-
-def _exact(
-    probabilities: "np.ndarray[Any, np.dtype[np.float64]]",
-) -> "np.ndarray[Any, np.dtype[np.float64]]":
-    return probabilities / probabilities.sum()

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import literal
+import literal_runs
 import numpy as np
 import pytest
 
@@ -83,13 +84,15 @@ def test_gradient_is_the_librarys():
 
 
 def test_reweighting_is_the_ratio_of_evidences():
-    """One user's evidence, by the library and by the dense basis."""
+    """From nothing to all rewards of each user: a history without rewards has evidence one."""
     posterior = filled()
+    nothing = literal.Users.empty(7, 36)._replace(nodes=posterior.users.nodes)
     evidence = jax.jit(jax.vmap(MODEL.log_evidence, (0, None, None)))
-    for user in range(len(CONTEXTS)):
-        context = jnp.array([CONTEXTS[user]])
-        expected = evidence(posterior.particles, context, posterior.statistics[user])
-        found = literal._evidences(posterior.particles, posterior.basis, posterior.users, user)
+    for user, context in enumerate(CONTEXTS):
+        found = literal._increments(
+            posterior.particles, posterior.basis, nothing, posterior.users, user
+        )
+        expected = evidence(posterior.particles, jnp.array([context]), posterior.statistics[user])
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
@@ -159,7 +162,7 @@ def small_run():
         basis="karhunen-loeve",
         inference=SmcConfig(num_particles=20),
     )
-    return literal.run(environment, 4, 7, settings), environment, settings
+    return literal_runs.run(environment, 4, 7, settings), environment, settings
 
 
 def test_run_serves_the_environment(small_run):
@@ -173,7 +176,7 @@ def test_run_serves_the_environment(small_run):
 def test_replay_learns_the_same_from_the_same_history(small_run):
     """Given the arms and rewards of a run, the same seed ends at the same diagnostics."""
     run, environment, settings = small_run
-    design = literal.open_study(environment, "gids", 4, settings, (-2.0, 2.0)).design
-    model = literal.log_density_model(design.problem(), settings)
-    again = literal.replay(literal.LiteralPosterior(model, 4, 4, 20), run.history)
+    design = literal_runs.open_study(environment, "gids", 4, settings, (-2.0, 2.0)).design
+    model = literal_runs.log_density_model(design.problem(), settings)
+    again = literal_runs.replay(literal.LiteralPosterior(model, 4, 4, 20), run.history)
     assert again.diagnostics == run.diagnostics

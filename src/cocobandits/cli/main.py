@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cocobandits import CocoError, __version__
+from cocobandits.cli.bench import bench
 from cocobandits.cli.demo import demo
 from cocobandits.cli.report import report
 from cocobandits.cli.reproduce import reproduce
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(reproduce)
 app.command()(report)
+app.command()(bench)
 
 
 def _show_version(is_asked: bool) -> None:

@@ -1,0 +1,108 @@
+"""Value and gradient of the log-likelihood: all particles, all users of a finished run, one grid.
+
+The literal reference differentiates automatically through the dense basis. Users count at the
+nearest context node for both, so both compute the same numbers, which is checked.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import literal
+import numpy as np
+
+from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change, HistoryPath, UserTable
+from cocobandits.models.log_density import LogDensityModel
+from cocobandits.policies.registry import log_density_model
+from parts.clock import in_turns
+from parts.scale import Scale
+from parts.timed import TimedRun
+
+_TOLERANCE = 1e-6
+
+
+def particles_of(run: TimedRun) -> Any:
+    """Read the particles where a run ended."""
+    state: Any = run.study._state
+    return state.posterior.particles
+
+
+def users_of(run: TimedRun) -> tuple[list[tuple[float, ...]], list[Statistics]]:
+    """Sum up what every user of a run said."""
+    contexts: list[tuple[float, ...]] = []
+    statistics: list[Statistics] = []
+    for user, context, arm, reward in run.history:
+        if user == len(contexts):
+            contexts.append(context)
+            statistics.append(Statistics.empty(len(run.study.design.arms)))
+        statistics[user] = statistics[user].add(arm, reward)
+    return contexts, statistics
+
+
+def change_of(contexts: list[tuple[float, ...]], statistics: list[Statistics]) -> Change:
+    """Lay out users as the library does, with a change that changes nothing."""
+    table = UserTable.empty(len(contexts[0]), len(statistics[0].count))
+    for user, context in enumerate(contexts):
+        table = table.append(jnp.asarray(context)).replace(user, statistics[user])
+    return Change(table, jnp.asarray(0), statistics[0])
+
+
+def measure_gradient(scale: Scale, run: TimedRun) -> dict[str, Any]:
+    """Time both in turns on the particles where the run ended."""
+    model = log_density_model(run.study.design.problem(), scale.paper)
+    contexts, statistics = users_of(run)
+    nodes = literal.context_nodes(model)
+    snapped = [
+        tuple(nodes[np.argmin(np.sum((nodes - np.array(context)[None, :]) ** 2, axis=1))].tolist())
+        for context in contexts
+    ]
+    particles = particles_of(run)
+    evaluate = jax.jit(HistoryPath(model).log_likelihood_and_gradient)
+    double = _literal_data(model, contexts, statistics, jnp.float64)
+    single = _literal_data(model, contexts, statistics, jnp.float32)
+    on_nodes, between = change_of(snapped, statistics), change_of(contexts, statistics)
+    everything, particles32 = jnp.ones(()), particles.astype(jnp.float32)
+    taken = in_turns(
+        {
+            "baseline_seconds": lambda: literal.value_and_gradient(particles, *double),
+            "baseline32_seconds": lambda: literal.value_and_gradient(particles32, *single),
+            "seconds": lambda: evaluate(particles, on_nodes, everything),
+            "own_contexts_seconds": lambda: evaluate(particles, between, everything),
+        },
+        scale.repeats,
+    )
+    _check(
+        evaluate(particles, on_nodes, everything), literal.value_and_gradient(particles, *double)
+    )
+    return {
+        "particles": len(particles),
+        "users": len(contexts),
+        "nodes": int(double[0].shape[0] * double[0].shape[1]),
+        **taken,
+        "ratio": taken["baseline_seconds"] / taken["seconds"],
+        "ratio32": taken["baseline32_seconds"] / taken["seconds"],
+    }
+
+
+def _literal_data(
+    model: LogDensityModel,
+    contexts: list[tuple[float, ...]],
+    statistics: list[Statistics],
+    dtype: Any,
+) -> tuple[Any, literal.Users]:
+    posterior = literal.LiteralPosterior(model, len(contexts), 0, 1, dtype)
+    for user, context in enumerate(contexts):
+        posterior.enrol(context)
+        posterior._record(user, statistics[user])
+    return posterior.basis, posterior.users
+
+
+def _check(ours: Any, theirs: Any) -> None:
+    for mine, other in zip(ours, theirs, strict=True):
+        error = float(jnp.max(jnp.abs(mine - other)) / jnp.max(jnp.abs(other)))
+        if not error < _TOLERANCE:
+            raise AssertionError(
+                f"Expected both to compute the same; got a relative difference of {error:g}. "
+                "Run tests/benchmarks first."
+            )
