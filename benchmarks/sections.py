@@ -52,9 +52,10 @@ def comparison(results: Results) -> list[str]:
         "## Against the literal reference\n",
         table(("what", "literal", "library", "ratio"), rows),
         paragraph(
-            "Both sides of a row compute on the same arms, rewards and particles, and what is",
-            "compiled was compiled before. In the second and third row users count at the nearest",
-            "context node, so that both compute the same numbers; with every user's own context",
+            "Both sides of a row compute on the same arms, rewards and particles, in turns, and",
+            "what is compiled was compiled before. In processor time, the ratio of the first row",
+            f"is {number(run['processor_ratio'])}. In the second and third row users count at the",
+            "nearest context node, so that both compute the same; with every user's own context",
             f"the library takes {seconds(gradient['own_contexts_seconds'])}. The whole run of",
             f"{run['full_observations']} observations takes the library",
             f"{seconds(run['full_seconds'])}, and {seconds(run['cold_seconds'])} where everything",

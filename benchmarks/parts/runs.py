@@ -4,7 +4,9 @@ Both take in the same arms and rewards, those that the library's own decisions l
 decide before every reward. What is compiled is compiled before.
 """
 
+import itertools
 import time
+from collections import deque
 from typing import Any, NamedTuple
 
 from literal import LiteralPosterior
@@ -13,9 +15,11 @@ from literal_runs import replay
 from cocobandits.environments.registry import build_environment
 from cocobandits.policies.registry import log_density_model
 from parts.scale import Scale
-from parts.timed import TimedRun, timed_run, warm_run
+from parts.timed import TimedRun, interactions, reopened, timed_run, warm_run
 
 ENVIRONMENT, POLICY, SEED = "mixture", "gids", 0
+# Observations before the other side has its turn: what disturbs the machine disturbs both.
+_TURN = 10
 
 
 class LibraryRuns(NamedTuple):
@@ -33,25 +37,42 @@ def library_runs(scale: Scale) -> LibraryRuns:
 
 
 def measure_run(scale: Scale, runs: LibraryRuns) -> dict[str, Any]:
-    """Time the literal reference on the library's first observations."""
-    history = runs.warm.history[: scale.literal_steps]
-    model = log_density_model(runs.warm.study.design.problem(), scale.paper)
+    """Let library and literal reference take turns, a few observations each, on one history."""
+    history = runs.cold.history[: scale.literal_steps]
     capacity = 1 + max(each.user for each in history)
-    num_particles = scale.paper.inference.num_particles
     began = time.perf_counter()
-    replay(LiteralPosterior(model, capacity, SEED, num_particles), history[:1])
+    replay(_literal(scale, runs, capacity), history[:1])
     compiled = time.perf_counter() - began
-    posterior = LiteralPosterior(model, capacity, SEED, num_particles)
-    literal_seconds = sum(replay(posterior, history).seconds)
-    seconds = runs.warm.seconds(0, len(history))
+    posterior, environment = _literal(scale, runs, capacity), build_environment(ENVIRONMENT)
+    run = reopened(environment, POLICY, SEED, scale.paper, runs.cold)
+    library = interactions(run, environment, SEED)
+    literal_seconds, processor = 0.0, {"literal": 0.0, "library": 0.0}
+    for first in range(0, len(history), _TURN):
+        turn = history[first : first + _TURN]
+        start = time.process_time()
+        deque(itertools.islice(library, len(turn)), maxlen=0)
+        middle = time.process_time()
+        literal_seconds += sum(replay(posterior, turn).seconds)
+        processor["library"] += middle - start
+        processor["literal"] += time.process_time() - middle
+    if run.history != history:
+        raise AssertionError(
+            "Expected the same decisions from the same seed; got others. Report this as a bug."
+        )
     return {
         "observations": len(history),
         "users": capacity,
         "literal_seconds": literal_seconds,
-        "seconds": seconds,
-        "ratio": literal_seconds / seconds,
+        "seconds": run.seconds(),
+        "ratio": literal_seconds / run.seconds(),
+        "processor_ratio": processor["literal"] / processor["library"],
         "literal_compile_seconds": compiled,
         "full_observations": len(runs.warm.history),
         "full_seconds": runs.warm.seconds(),
         "cold_seconds": runs.cold.seconds(),
     }
+
+
+def _literal(scale: Scale, runs: LibraryRuns, capacity: int) -> LiteralPosterior:
+    model = log_density_model(runs.cold.study.design.problem(), scale.paper)
+    return LiteralPosterior(model, capacity, SEED, scale.paper.inference.num_particles)

@@ -5,6 +5,8 @@ The loop is that of `cocobandits.simulation.loop`, taken apart to time decisions
 
 import itertools
 import time
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,30 +61,35 @@ def timed_run(
     environment: Environment, policy: str, seed: int, settings: CocoSettings, num_steps: int
 ) -> TimedRun:
     """Serve the first interactions of an environment."""
-    return _serve(_open(environment, policy, seed, settings), environment, seed, num_steps)
+    run = TimedRun(_open(environment, policy, seed, settings))
+    deque(itertools.islice(interactions(run, environment, seed), num_steps), maxlen=0)
+    return run
 
 
 def warm_run(
     environment: Environment, policy: str, seed: int, settings: CocoSettings, cold: TimedRun
 ) -> TimedRun:
     """Make the same run again, with everything compiled."""
+    run = reopened(environment, policy, seed, settings, cold)
+    deque(itertools.islice(interactions(run, environment, seed), len(cold.history)), maxlen=0)
+    return run
+
+
+def reopened(
+    environment: Environment, policy: str, seed: int, settings: CocoSettings, cold: TimedRun
+) -> TimedRun:
+    """Start the same run again, for which everything was compiled."""
     study = _open(environment, policy, seed, settings)
     # A study builds its own policy, and JAX may compile anew for another object.
     study._policy = cold.study._policy
-    return _serve(study, environment, seed, len(cold.history))
+    return TimedRun(study)
 
 
-def _open(environment: Environment, policy: str, seed: int, settings: CocoSettings) -> Study:
-    is_paper = has_paper_range(environment.name, policy)
-    reward_range = PAPER_RANGE if is_paper else environment.reward_range
-    return open_study(environment, policy, seed, settings, reward_range)
-
-
-def _serve(study: Study, environment: Environment, seed: int, num_steps: int) -> TimedRun:
-    world = draw_world(environment, seed)
-    run = TimedRun(study)
+def interactions(run: TimedRun, environment: Environment, seed: int) -> Iterator[None]:
+    """Serve one user after the other, noting everything in the run."""
+    study, world = run.study, draw_world(environment, seed)
     served = itertools.chain.from_iterable(environment.recruitment.rounds())
-    for user, user_step in itertools.islice(served, num_steps):
+    for user, user_step in served:
         name = f"user-{user}"
         compiled = _COMPILE_CLOCK.seconds
         began = time.perf_counter()
@@ -106,4 +113,10 @@ def _serve(study: Study, environment: Environment, seed: int, num_steps: int) ->
         run.compile_seconds.append(_COMPILE_CLOCK.seconds - compiled)
         assert study.health is not None
         run.health.append(study.health)
-    return run
+        yield
+
+
+def _open(environment: Environment, policy: str, seed: int, settings: CocoSettings) -> Study:
+    is_paper = has_paper_range(environment.name, policy)
+    reward_range = PAPER_RANGE if is_paper else environment.reward_range
+    return open_study(environment, policy, seed, settings, reward_range)

@@ -41,6 +41,7 @@ def sample() -> dict[str, Any]:
             "literal_seconds": 600.0,
             "seconds": 10.0,
             "ratio": 60.0,
+            "processor_ratio": 61.0,
             "literal_compile_seconds": 9.0,
             "full_observations": 750,
             "full_seconds": 40.0,
