@@ -68,15 +68,19 @@ class Bench:
 
 def measure(scale: Scale, chosen: list[str] | None, known: Results, console: Console) -> Results:
     """Measure some parts, or all, and put them beside what is known of the others."""
-    results = {**known, "scale": scale.name, "machine": machine.describe()}
+    described = machine.describe()
+    results = {**known, "scale": scale.name, "machine": described}
+    measured = dict(known.get("measured", {}))
     for name, part in Bench(scale).parts().items():
         if chosen and name not in chosen:
             continue
         began = time.perf_counter()
         with console.status(f"measuring {name} ..."):
             results.update(part())
-        console.print(f"measured {name} in {time.perf_counter() - began:.0f} s")
-    return results
+        taken = time.perf_counter() - began
+        measured[name] = {key: described[key] for key in ("commit", "date")} | {"seconds": taken}
+        console.print(f"measured {name} in {taken:.0f} s")
+    return {**results, "measured": measured}
 
 
 def table_of(results: Results) -> Table:

@@ -3,8 +3,10 @@
 import math
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from cocobandits.experiments.drawing import new_figure, styled
 
@@ -32,7 +34,7 @@ def _draw_ratios(axes: Axes, results: dict[str, Any]) -> None:
     ratios = {
         "a run": results["run"]["ratio"],
         "value and\ngradient": gradient["ratio"],
-        "the same, ref-\nerence in 32 bits": gradient["ratio32"],
+        "reference\nin 32 bits": gradient["ratio32"],
     }
     bars = axes.barh(list(ratios), list(ratios.values()), color=_BARS, height=0.6)
     axes.bar_label(bars, fmt=" %.3g ×", fontsize=_LARGE)
@@ -45,10 +47,15 @@ def _draw_growth(axes: Axes, results: dict[str, Any]) -> None:
     rows = results["growth_users"]
     users = [row["users"] for row in rows]
     costs = [row["ms_per_interaction"] for row in rows]
-    bound = [costs[0] * math.log(each) / math.log(users[0]) for each in users]
-    axes.loglog(users, bound, color=_BOUND, linestyle="--", label="as the logarithm")
+    places = np.geomspace(users[0], users[-1], 50)
+    bound = costs[0] * np.log(places) / math.log(users[0])
+    axes.loglog(places, bound, color=_BOUND, linestyle="--", label="as the logarithm")
     axes.loglog(users, costs, color=_LINE, marker="o", linewidth=2.4, label="an interaction")
     axes.set_ylim(min(costs) / 3, 3 * max(*costs, *bound))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("users, served once each")
     axes.set_ylabel("ms per interaction")
     axes.legend(fontsize=_LARGE)

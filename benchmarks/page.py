@@ -63,6 +63,7 @@ _NEEDED = (
     "startup_seconds",
     "profile",
     "machine",
+    "measured",
 )
 _CAPTION = (
     "Left: how many times faster than the literal reference. Right: cost of an interaction against "

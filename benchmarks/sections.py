@@ -220,4 +220,13 @@ def _limits(limits: Results) -> str:
 def machine(results: Results) -> list[str]:
     """Say what it was measured on."""
     rows = [(name.replace("_", " "), str(value)) for name, value in results["machine"].items()]
-    return ["## Machine\n", table(("what", "value"), rows)]
+    parts = [
+        (f"`{name}`", part["commit"], part["date"], seconds(part["seconds"]))
+        for name, part in results["measured"].items()
+    ]
+    return [
+        "## Machine\n",
+        table(("what", "value"), rows),
+        paragraph("Each part can be measured anew alone (`--only` of `benchmarks/bench.py`):"),
+        table(("part", "commit", "date", "took"), parts),
+    ]

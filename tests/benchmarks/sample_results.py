@@ -35,6 +35,7 @@ def sample() -> dict[str, Any]:
     return {
         "scale": "full",
         "machine": {"processor": "a processor", "cores": 2, "memory_gb": 8.0, "commit": "abc"},
+        "measured": {"run": {"commit": "abc", "date": "2001-02-03", "seconds": 700.0}},
         "run": {
             "observations": 150,
             "users": 40,
