@@ -140,6 +140,17 @@ def test_posterior_is_the_librarys():
     assert np.max(np.abs(found[0].mean(axis=0) - prior) / error) > 8
 
 
+def test_weights_are_equal_after_a_resampling_and_only_then():
+    """Otherwise an observation would count by its weight and by its copies."""
+    posterior = literal.LiteralPosterior(MODEL, len(CONTEXTS), 3)
+    for context in CONTEXTS:
+        posterior.enrol([context])
+    for user, statistics in histories():
+        info = posterior.update(user, statistics)
+        assert info.is_resampled == (float(jnp.ptp(posterior.log_weights)) == 0)
+        assert float(jnp.sum(jnp.exp(posterior.log_weights))) == pytest.approx(1)
+
+
 def test_moves_keep_the_particles_apart():
     """After a resampling and five rounds, copies have parted and most proposals were accepted."""
     posterior = literal.LiteralPosterior(MODEL, len(CONTEXTS), 3)
