@@ -18,7 +18,7 @@ from cocobandits.models.log_density.tensors import Tensor
 
 Precision = Literal["single", "double"]
 ModeColumns = Float[Array, "mode column"]
-CellColumns = Float[Array, "cells column"]
+CellColumns = Float[Array, "_ column"]
 
 DTYPES = {"single": jnp.float32, "double": jnp.float64}
 

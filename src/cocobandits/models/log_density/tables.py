@@ -24,14 +24,14 @@ from cocobandits.models.log_density.context_points import ContextPoints, Shares
 from cocobandits.models.log_density.expansion import Expansion
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.models.log_density.tensors import once
+from cocobandits.models.log_density.tensors import Tensor, once
 from cocobandits.models.log_density.within_cell import cell_of
 from cocobandits.models.truncated_normal import sample_mean
 from cocobandits.types import Particles, PerParticle, Scalar
 
 Arms = tuple[int, ...]
 # Over the cells of some of the arms, and over context points and particles: a column for each.
-Table = Float[Array, "cells column"]
+Table = Float[Array, "_ column"]
 
 # How many noise deviations around a sample mean are looked at: beyond, exp(-18) of the peak.
 _REACH = 6.0
@@ -91,11 +91,9 @@ class EvidenceTables:
         """Sort the rows by the arms that have rewards, and look at each arm where it matters."""
         is_pulled = rows.statistics.count > 0
         is_counted = (rows.weights > 0) & jnp.any(is_pulled, axis=1)
-        numbers = jnp.zeros(2**self.num_arms, dtype=int)
-        for number, arms in enumerate(self.arm_sets):
-            numbers = numbers.at[sum(2**arm for arm in arms)].set(number)
-        codes = jnp.sum(is_pulled * 2 ** jnp.arange(self.num_arms), axis=1)
-        kinds = jnp.where(is_counted, numbers[codes], 0)
+        codes = [sum(2**arm for arm in arms) for arms in self.arm_sets]
+        number_of = jnp.asarray(np.argsort(codes))
+        kinds = jnp.where(is_counted, number_of[is_pulled @ 2 ** jnp.arange(self.num_arms)], 0)
         order = jnp.argsort(kinds)
         bounds = jnp.searchsorted(kinds[order], jnp.arange(len(self.arm_sets) + 1))
 
@@ -188,8 +186,8 @@ class EvidenceTables:
         sizes = (*(self.width,) * len(arms), num_columns)
 
         def add_row(
-            row: Int[Array, ""], sums: tuple[PerParticle, Table]
-        ) -> tuple[PerParticle, Table]:
+            row: Int[Array, ""], sums: tuple[PerParticle, Tensor]
+        ) -> tuple[PerParticle, Tensor]:
             values, slopes = sums
             corner = [*(plan.starts[row, arm] for arm in arms), jnp.zeros((), dtype=int)]
             shares, weight = jnp.repeat(plan.shares[row], len(values)), plan.weights[row]
