@@ -129,8 +129,8 @@ class FlatBelief(Belief):
         return rule, *self._truncated(rule.points)
 
     def _truncated(self, points: Values) -> tuple[ArmValues, ArmValues]:
-        lower, upper = jnp.full_like(points, self.low), jnp.full_like(points, self.high)
-        return truncated(self.statistics, self.reward_noise, lower, upper, points)
+        edges, cells = jnp.array([self.low, self.high]), jnp.zeros(points.shape, dtype=int)
+        return truncated(self.statistics, self.reward_noise, edges, cells, points)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Int
 
 from cocobandits.models.base import Statistics
-from cocobandits.types import ArmValues, ArmVector, Number, Values
+from cocobandits.types import ArmVector, Number, Values
 
 Bounds = Float[Array, "*shape"]
 
@@ -54,8 +54,12 @@ def log_normal_interval(lower: Bounds, upper: Bounds) -> Bounds:
     is_right = lower > 0
     low = jnp.where(is_right, -upper, lower)
     high = jnp.where(is_right, -lower, upper)
-    log_high = log_ndtr(high)
-    gap = jnp.maximum(log_high - log_ndtr(low), _TINY)
+    return _log_difference(log_ndtr(high), log_ndtr(low))
+
+
+def _log_difference(log_high: Bounds, log_low: Bounds) -> Bounds:
+    """Compute log(exp(log_high) - exp(log_low))."""
+    gap = jnp.maximum(log_high - log_low, _TINY)
     return log_high + jnp.where(
         gap < jnp.log(2.0), jnp.log(-jnp.expm1(-gap)), jnp.log1p(-jnp.exp(-gap))
     )
@@ -96,22 +100,43 @@ def spread_log_likelihood(statistics: Statistics, reward_noise: Number) -> ArmVe
 
 
 def truncated(
-    statistics: Statistics, reward_noise: Number, lower: Values, upper: Values, points: Values
-) -> tuple[ArmValues, ArmValues]:
-    """Compute each arm's density and distribution function at points of the intervals given."""
+    statistics: Statistics,
+    reward_noise: Number,
+    edges: Values,
+    cells: Int[Array, " point"],
+    points: Float[Array, " point"],
+) -> tuple[Float[Array, "arm point"], Float[Array, "arm point"]]:
+    """Compute each arm's density and distribution function at points, each within its cell.
+
+    The normal distribution function is evaluated once per edge and once per point.
+    """
     mean = sample_mean(statistics)[:, None]
     deviation = mean_deviation(statistics, reward_noise)[:, None]
-    low, high = (lower[None, :] - mean) / deviation, (upper[None, :] - mean) / deviation
+    low = (edges[None, :-1] - mean) / deviation
+    high = (edges[None, 1:] - mean) / deviation
     here = (points[None, :] - mean) / deviation
-    log_share = log_normal_interval(low, high)
-    log_density = -0.5 * here**2 - 0.5 * jnp.log(2 * jnp.pi * deviation**2) - log_share
     # A point on the lower bound has an empty interval below it.
-    log_below = jnp.minimum(log_normal_interval(low, jnp.maximum(here, low)) - log_share, 0.0)
+    reached = jnp.maximum(here, low[:, cells])
+    # As in `log_normal_interval`, cells to the right are mirrored.
+    is_right = low > 0
+    log_low = log_ndtr(jnp.where(is_right, -high, low))
+    log_high = log_ndtr(jnp.where(is_right, -low, high))
+    log_here = log_ndtr(jnp.where(is_right[:, cells], -reached, reached))
+    log_share = _log_difference(log_high, log_low)[:, cells]
+    log_below = _log_difference(
+        jnp.where(is_right[:, cells], log_high[:, cells], log_here),
+        jnp.where(is_right[:, cells], log_here, log_low[:, cells]),
+    )
+    log_density = -0.5 * here**2 - 0.5 * jnp.log(2 * jnp.pi * deviation**2) - log_share
     has_data = statistics.count[:, None] > 0
-    width = (upper - lower)[None, :]
+    width = jnp.diff(edges)[cells][None, :]
     return (
         jnp.where(has_data, jnp.exp(log_density), 1.0 / width),
-        jnp.where(has_data, jnp.exp(log_below), (points - lower)[None, :] / width),
+        jnp.where(
+            has_data,
+            jnp.exp(jnp.minimum(log_below - log_share, 0.0)),
+            (points - edges[cells])[None, :] / width,
+        ),
     )
 
 

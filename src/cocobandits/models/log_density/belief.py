@@ -88,7 +88,14 @@ class GridBelief(Belief):
 
     def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
         """Compute the density of the next reward of every arm together with who is best."""
-        tables = reward_tables(self.statistics, self.axis, self.reward_noise, self.kind, rewards)
+        tables = reward_tables(
+            self.statistics,
+            self.axis,
+            self.reward_noise,
+            self.kind,
+            rewards,
+            self.probabilities.dtype,
+        )
         pulled = [self._best_and_reward_of(arm, table) for arm, table in enumerate(tables)]
         return jnp.stack(pulled, axis=1).astype(float)
 

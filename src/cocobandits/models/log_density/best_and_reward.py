@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from cocobandits.models.base import Statistics
@@ -66,8 +67,13 @@ def higher_masses(
     return jnp.sum(jnp.triu(joint, 1), axis=1)
 
 
-def reward_tables(
-    statistics: Statistics, axis: Axis, reward_noise: Number, kind: LikelihoodName, rewards: Values
+def reward_tables(  # noqa: PLR0913, PLR0917 - what a user and a grid are made of
+    statistics: Statistics,
+    axis: Axis,
+    reward_noise: Number,
+    kind: LikelihoodName,
+    rewards: Values,
+    dtype: DTypeLike = float,
 ) -> list[RewardTables]:
     """Integrate over the place of the pulled arm's mean within each cell, for every pulled arm."""
     arms = range(len(statistics.count))
@@ -75,9 +81,7 @@ def reward_tables(
         return [_point_tables(axis, reward_noise, arm, len(arms), rewards) for arm in arms]
     rule = quadrature(statistics, reward_noise, axis.edges)
     cells = cell_of(axis, rule.centres)
-    density, below = truncated(
-        statistics, reward_noise, axis.edges[cells], axis.edges[cells + 1], rule.points
-    )
+    density, below = truncated(statistics, reward_noise, axis.edges, cells, rule.points)
     rows: list[Values] = []
     places: list[tuple[int, int, Pattern]] = []  # pulled arm, best arm, who shares the cell
     for arm in arms:
@@ -94,7 +98,9 @@ def reward_tables(
                 rows.append(weight * integrate_above(rule, cells, density[best] * others))
                 places.append((arm, best, pattern))
     noise = _noise_density(rule.points, rewards, _blur(reward_noise, axis))
-    sums = dict(zip(places, _sum_by_cell(jnp.stack(rows), cells, axis, noise), strict=True))
+    weighted = jnp.stack(rows).astype(dtype)
+    tables = _sum_by_cell(weighted, cells, axis, noise.astype(dtype))
+    sums = dict(zip(places, tables, strict=True))
     return [
         RewardTables(
             sums[arm, arm, ()],
@@ -118,9 +124,7 @@ def moment_tables(
         return both[0], both[1]
     rule = quadrature(statistics, reward_noise, axis.edges)
     cells = cell_of(axis, rule.centres)
-    density, _ = truncated(
-        statistics, reward_noise, axis.edges[cells], axis.edges[cells + 1], rule.points
-    )
+    density, _ = truncated(statistics, reward_noise, axis.edges, cells, rule.points)
     weight = rule.weights[None, :] * density
     noise = _noise_density(rule.points, rewards, _blur(reward_noise, axis))
     bare, moment = (
@@ -165,6 +169,6 @@ def _sum_by_cell(
     axis: Axis,
     densities: Float[Array, "point value"],
 ) -> Float[Array, "table cell value"]:
-    is_member = (cells[:, None] == jnp.arange(axis.size)[None, :]).astype(float)
+    is_member = (cells[:, None] == jnp.arange(axis.size)[None, :]).astype(weighted.dtype)
     spread = weighted[:, :, None] * is_member[None, :, :]
     return jnp.einsum("tpc,pv->tcv", spread, densities)

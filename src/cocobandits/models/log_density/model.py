@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Int
 
 from cocobandits.errors import ConfigurationError, GridTooLargeError
 from cocobandits.models.base import (
@@ -25,6 +24,7 @@ from cocobandits.models.base import (
     PopulationModel,
     Statistics,
     UserRows,
+    block_size,
     floored_noise,
     in_blocks,
 )
@@ -308,15 +308,20 @@ class LogDensityModel(PopulationModel):
         self, particles: Particles, log_weights: LogWeights, context: Context
     ) -> GridBelief:
         """Average the cell probabilities; a learned noise enters by its geometric mean."""
-
-        def add(number: Int[Array, ""], total: Tensor) -> Tensor:
-            weights = _unnormalised(self.log_density(particles[number], context))
-            return total + shares[number] * weights / jnp.sum(weights)
-
         shares = jnp.exp(log_weights - logsumexp(log_weights))
-        # One particle after another: all at once would need a grid for each.
-        empty = jnp.zeros((self.config.arm_axis.size,) * self.num_arms)
-        total = jax.lax.fori_loop(0, len(particles), add, empty)
+
+        def weigh(parameters: Parameters, share: Scalar) -> Tensor:
+            weights = _unnormalised(self.log_density(parameters, context)).ravel()
+            return weights * (share / jnp.sum(weights)).astype(weights.dtype)
+
+        def add(block: tuple[Particles, LogWeights]) -> Tensor:
+            return jnp.sum(jax.vmap(weigh)(*block), axis=0, dtype=float)
+
+        # Block after block: all at once would need a grid for each particle.
+        size = block_size(len(particles), self.particles_at_once)
+        blocks = particles.reshape(-1, size, self.num_parameters), shares.reshape(-1, size)
+        total = jnp.sum(jax.lax.map(add, blocks), axis=0)
+        total = total.reshape((self.config.arm_axis.size,) * self.num_arms)
         noise = jnp.exp(shares @ jnp.log(jax.vmap(self.noise)(particles)))
         return self._belief(total, noise, Statistics.empty(self.num_arms))
 

@@ -39,9 +39,7 @@ def cell_tables(
         return _point_tables(axis, len(statistics.count))
     points, weights, centres = quadrature(statistics, reward_noise, axis.edges)
     cells = cell_of(axis, centres)
-    density, below = truncated(
-        statistics, reward_noise, axis.edges[cells], axis.edges[cells + 1], points
-    )
+    density, below = truncated(statistics, reward_noise, axis.edges, cells, points)
     is_member = cells[:, None] == jnp.arange(axis.size)[None, :]
     # Row by row: what a point contributes to the integral of 1, t and t² over each cell.
     ones, first, second = (
@@ -64,8 +62,7 @@ def cumulative_in_cell(
     if kind == "node":
         is_reached = (values >= axis.nodes[cells]).astype(float)
         return jnp.broadcast_to(is_reached, (len(statistics.count), len(values))), cells
-    lower, upper = axis.edges[cells], axis.edges[cells + 1]
-    return truncated(statistics, reward_noise, lower, upper, inside)[1], cells
+    return truncated(statistics, reward_noise, axis.edges, cells, inside)[1], cells
 
 
 def cell_of(axis: Axis, values: Values) -> Int[Array, " value"]:
