@@ -55,7 +55,7 @@ QUICK = replace(
     repeats=3,
     children=1,
 )
-_TOY = SmcConfig(num_particles=20, max_blocks=1, moves="scales")
+_TOY = SmcConfig(num_particles=20, max_moves=5, moves="scales")
 TINY = Scale(
     "tiny",
     replace(PRESETS["paper"], nodes_per_arm=5, nodes_per_feature=4, num_modes=10, inference=_TOY),

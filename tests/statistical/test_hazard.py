@@ -20,8 +20,8 @@ from cocobandits.simulation.world import draw_world
 
 # A smaller model than the default, with its budget of moves.
 NUM_PARTICLES, SEEDS = 60, (2, 3)
-TOO_FEW = SmcConfig(NUM_PARTICLES, 0.4, moves="scales", moves_per_block=1, max_blocks=1)
-DEFAULT = SmcConfig(NUM_PARTICLES, 0.4, max_blocks=5)
+TOO_FEW = SmcConfig(NUM_PARTICLES, 0.4, moves="scales", max_moves=1)
+DEFAULT = SmcConfig(NUM_PARTICLES, 0.4, max_moves=25)
 ENVIRONMENT = build_environment("lmm")
 
 

@@ -12,6 +12,7 @@ TRUE_NOISE = 0.1
 SMALL = CocoSettings(
     nodes_per_arm=8,
     num_modes=15,
+    precision="double",  # runs of two scales are compared, and rounding would part them
     inference=SmcConfig(num_particles=60),
     prior=ConditionalMixture.from_arrays([[0.0]], [[[0.5], [0.1]]], [[[[0.2]], [[0.1]]]]),
 )

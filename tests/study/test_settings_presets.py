@@ -47,12 +47,12 @@ def test_unknown_preset_lists_the_known_ones():
 
 
 def test_paper_preset_is_the_papers():
-    """Its grid, basis and moves, by hand."""
+    """Its grid, basis and number of particles; the moves are those that mix."""
     paper = PRESETS["paper"]
     assert (paper.nodes_per_arm, paper.nodes_per_feature, paper.num_modes) == (20, 10, 80)
     assert (paper.arm_lengthscale, paper.context_lengthscale, paper.amplitude) == (0.7, 0.7, 2.0)
     assert (paper.basis, paper.kernel) == ("karhunen-loeve", "squared-exponential")
-    assert (paper.inference.num_particles, paper.inference.moves) == (200, "scales")
+    assert (paper.inference.num_particles, paper.inference.moves) == (200, "information")
 
 
 def served(basis) -> Study:

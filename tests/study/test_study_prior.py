@@ -24,6 +24,7 @@ SETTINGS = CocoSettings(
     nodes_per_arm=5,
     nodes_per_feature=3,
     num_modes=12,
+    precision="double",  # averages are compared to ten digits
     inference=SmcConfig(num_particles=20),
     mtts=MttsSettings(DESIGN, 0.2, 0.7, 0.3),
     prior=PRIOR,
@@ -59,7 +60,7 @@ def test_saved_text_names_its_version_and_the_prior(tmp_path):
     make_study("ind-ts").save(tmp_path / "one.study")
     with zipfile.ZipFile(tmp_path / "one.study") as archive:
         text = json.loads(archive.read("study.json"))
-    assert text["version"] == 3
+    assert text["version"] == 4
     assert ConditionalMixture.from_arrays(**text["design"]["settings"]["prior"]) == PRIOR
 
 

@@ -58,7 +58,7 @@ class CocoSettings:
     context_points: int | None = 20
     precision: Precision = "single"
     memory_limit_gb: float = 2.0
-    inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
+    inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_moves=25)
     mtts: MttsSettings = MttsSettings()
     prior: ConditionalMixture | None = None
     steps_per_user: int | None = None

@@ -32,7 +32,7 @@ from cocobandits.study.decisions import DecisionLog
 from cocobandits.study.design import Feature, StudyDesign
 
 FORMAT = "cocobandits-study"
-VERSION = 3
+VERSION = 4
 _TEXT = "study.json"
 _SEAL = "study.json.sha256"
 # What the standard library raises for a file that is not as it was written.
