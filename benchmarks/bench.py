@@ -20,7 +20,18 @@ from pathlib import Path
 from typing import Any
 
 import page
-from parts import gradient, growth, latency, machine, quality, runs, split, startup
+from parts import (
+    background,
+    gradient,
+    growth,
+    latency,
+    machine,
+    quality,
+    reproduction,
+    runs,
+    split,
+    startup,
+)
 from parts.scale import FULL, QUICK, TINY, Scale
 from rich.console import Console
 from rich.table import Table
@@ -56,12 +67,16 @@ class Bench:
                 **latency.latency_of(self.runs.warm),
                 "coids": latency.measure_coids(scale),
             },
+            "background": lambda: {"background": background.measure_background(scale)},
             "profile": lambda: {"profile": split.measure_profile(scale, self.runs.warm)},
             "arms": lambda: {"growth_arms": growth.measure_arms(scale)},
             "particles": lambda: {"growth_particles": growth.measure_particles(scale)},
             "startup": lambda: {"startup_seconds": startup.measure_startup(scale)},
             "memory": lambda: {"peak_memory_mb": startup.measure_memory(scale)},
             "users": lambda: growth.measure_users(scale),
+            "reproduction": lambda: {
+                "reproduction_minutes": reproduction.measure_reproduction(scale)
+            },
             "quality": lambda: {"quality": quality.measure_quality(scale)},
         }
 

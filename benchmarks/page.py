@@ -40,22 +40,29 @@ class Target(NamedTuple):
 
 
 TARGETS = (
-    Target("a run: literal reference ÷ library", "run.ratio"),
-    Target("value and gradient: literal reference ÷ library", "value_and_gradient.ratio"),
-    Target("decision of `gids`, median ms", "decision_ms_p50"),
-    Target("decision of `coids`, median ms", "coids.decision_ms_p50"),
+    Target("a run: literal reference ÷ library", "run.ratio", least=30.0),
+    Target(
+        "value and gradient: literal reference ÷ library", "value_and_gradient.ratio", least=2.0
+    ),
+    Target("decision of `gids`, ms at 95 %", "decision_ms_p95", most=5.0),
+    Target("decision of `coids`, ms at 95 %", "coids.decision_ms_p95", most=5.0),
+    Target("reward of `gids` without moves, ms at 95 %", "reward_ms_p95", most=10.0),
+    Target("reward of `coids` without moves, ms at 95 %", "coids.reward_ms_p95", most=10.0),
     Target(
         "cost of an interaction: most users ÷ fewest",
         "growth_users_ratio",
         most="growth_users_bound",
     ),
-    Target("memory of a run, MB", "peak_memory_mb"),
+    Target("the paper's experiments, minutes", "reproduction_minutes", most=15.0),
+    Target("memory of a run, MB", "peak_memory_mb", most=1500.0),
 )
 _NEEDED = (
     "run",
     "quality",
     "value_and_gradient",
     "coids",
+    "background",
+    "reproduction_minutes",
     "growth_users",
     "growth_arms",
     "growth_particles",

@@ -55,7 +55,9 @@ def comparison(results: Results) -> list[str]:
             "Both sides of a row compute on the same arms, rewards and particles, in turns, and",
             "what is compiled was compiled before. In processor time, the ratio of the first row",
             f"is {number(run['processor_ratio'])}. In the second and third row users count at the",
-            "nearest context node, so that both compute the same; with every user's own context",
+            "nearest context node, so that both compute the same, up to relative differences of",
+            f"{gradient['value_error']:.0e} in values and {gradient['gradient_error']:.0e} in",
+            "gradients; with every user's own context",
             f"the library takes {seconds(gradient['own_contexts_seconds'])}. The whole run of",
             f"{run['full_observations']} observations takes the library",
             f"{seconds(run['full_seconds'])}, and {seconds(run['cold_seconds'])} where everything",
@@ -116,7 +118,18 @@ def waiting(results: Results) -> list[str]:
             "Medians; the third column is of rewards that move no particles, the fourth of those",
             "that do.",
         ),
+        _background(results["background"]),
     ]
+
+
+def _background(told: Results) -> str:
+    return paragraph(
+        'With `rejuvenate="background"`, while particles move, a decision of `coids` takes',
+        f"{number(told['decision_ms_p50'])} ms in the median and",
+        f"{number(told['decision_ms_p95'])} ms at 95 %, a reward {number(told['reward_ms_p50'])}",
+        f"and {number(told['reward_ms_p95'])} ms; {told['calls']} of each were made while moves",
+        f"of {seconds(told['moves_seconds'])} in the median went on.",
+    )
 
 
 def growth(results: Results) -> list[str]:

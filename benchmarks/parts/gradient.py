@@ -19,7 +19,8 @@ from parts.clock import in_turns
 from parts.scale import Scale
 from parts.timed import TimedRun
 
-_TOLERANCE = 1e-6
+# Relative: the library reads masses between context points (decision 31).
+_MOST_VALUE_ERROR, _MOST_GRADIENT_ERROR = 1e-4, 1e-2
 
 
 def particles_of(run: TimedRun) -> Any:
@@ -72,9 +73,14 @@ def measure_gradient(scale: Scale, run: TimedRun) -> dict[str, Any]:
         },
         scale.repeats,
     )
-    _check(
+    value_error, gradient_error = _errors(
         evaluate(particles, on_nodes, everything), literal.value_and_gradient(particles, *double)
     )
+    if value_error > _MOST_VALUE_ERROR or gradient_error > _MOST_GRADIENT_ERROR:
+        raise AssertionError(
+            "Expected both to compute the same; got relative differences of "
+            f"{value_error:g} and {gradient_error:g}. Run tests/benchmarks first."
+        )
     return {
         "particles": len(particles),
         "users": len(contexts),
@@ -82,6 +88,8 @@ def measure_gradient(scale: Scale, run: TimedRun) -> dict[str, Any]:
         **taken,
         "ratio": taken["baseline_seconds"] / taken["seconds"],
         "ratio32": taken["baseline32_seconds"] / taken["seconds"],
+        "value_error": value_error,
+        "gradient_error": gradient_error,
     }
 
 
@@ -98,11 +106,9 @@ def _literal_data(
     return posterior.basis, posterior.users
 
 
-def _check(ours: Any, theirs: Any) -> None:
-    for mine, other in zip(ours, theirs, strict=True):
-        error = float(jnp.max(jnp.abs(mine - other)) / jnp.max(jnp.abs(other)))
-        if not error < _TOLERANCE:
-            raise AssertionError(
-                f"Expected both to compute the same; got a relative difference of {error:g}. "
-                "Run tests/benchmarks first."
-            )
+def _errors(ours: Any, theirs: Any) -> list[float]:
+    """Compute the largest difference over the largest number, of values and of gradients."""
+    return [
+        float(jnp.max(jnp.abs(mine - other)) / jnp.max(jnp.abs(other)))
+        for mine, other in zip(ours, theirs, strict=True)
+    ]

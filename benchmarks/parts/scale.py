@@ -25,6 +25,7 @@ class Scale:
         growth_steps: interactions in each of them.
         repeats: of every function that is timed alone.
         children: processes per start-up figure, of which the median counts.
+        reproduction: options of `coco reproduce` for the paper's experiments.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Scale:
     growth_steps: int = 120
     repeats: int = 7
     children: int = 3
+    reproduction: tuple[str, ...] = ()
 
 
 FULL = Scale("full")
@@ -54,6 +56,7 @@ QUICK = replace(
     growth_steps=60,
     repeats=3,
     children=1,
+    reproduction=("--quick",),
 )
 _TOY = SmcConfig(num_particles=20, max_moves=5, moves="scales")
 TINY = Scale(
@@ -71,5 +74,6 @@ TINY = Scale(
     growth_steps=8,
     repeats=2,
     children=1,
+    reproduction=("--quick", "--env", "lmm", "--seeds", "1"),
 )
 SCALES = {scale.name: scale for scale in (FULL, QUICK, TINY)}

@@ -106,6 +106,11 @@ class BackgroundMoves:
         self._job: _Job | None = None
         self._failure: _Job | None = None
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether the thread is at work."""
+        return self._job is not None and not self._job.is_done
+
     def enrol(self, context: Context) -> None:
         """Note a user who was added to the state in use."""
         if self._job is not None:

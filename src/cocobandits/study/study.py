@@ -148,6 +148,11 @@ class Study:
         posterior = getattr(self._state, "posterior", None)
         return None if posterior is None else float(posterior.log_evidence)
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether particles are being moved in the background now."""
+        return self._background is not None and self._background.is_moving
+
     def enrol(self, user: str, context: ContextValues | None = None) -> None:
         """Add a user; the same user with the same context again is harmless.
 

@@ -1,0 +1,103 @@
+"""How much work a fixed run is: compilations, evaluations of the likelihood, bytes. No seconds.
+
+Each bound is what was counted when it was set, and a fifth more. Work that grows beyond it has to
+be explained, not timed; a bound that lies far above the count is there to be lowered.
+"""
+
+import json
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from cocobandits.environments.registry import build_environment
+from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change, HistoryPath
+from cocobandits.policies import coco
+from cocobandits.policies.settings import PRESETS
+from cocobandits.simulation.loop import open_study
+
+# Two studies of the same design in a new process, 60 interactions of 15 users each.
+RUN = """
+import itertools, json
+from dataclasses import replace
+import jax
+from cocobandits.environments.registry import build_environment
+from cocobandits.policies.settings import PRESETS
+from cocobandits.simulation.loop import open_study, simulate
+from cocobandits.simulation.world import draw_world
+
+compiled = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, seconds, **_: compiled.extend([event] * event.endswith("compile_duration"))
+)
+paper = PRESETS["paper"]
+settings = replace(paper, nodes_per_arm=8, inference=replace(paper.inference, num_particles=40))
+environment = build_environment("mixture")
+counts = []
+for seed in (0, 1):
+    study, before = open_study(environment, "gids", seed, settings), len(compiled)
+    evaluations = 0
+    for _ in itertools.islice(simulate(study, environment, draw_world(environment, seed)), 60):
+        evaluations += study.health.num_moves + len(study.health.temperatures)
+    counts.append({"compilations": len(compiled) - before, "evaluations": evaluations})
+print(json.dumps(counts))
+"""
+MOST_COMPILATIONS, MOST_EVALUATIONS = 53, 98
+# Megabytes of one block of particles: read and written, and held.
+MOST_BYTES = {
+    ("gids", "gradient"): (131, 27),
+    ("gids", "decision"): (43.5, 11.8),
+    ("coids", "gradient"): (156, 27),
+    ("coids", "decision"): (35, 4.2),
+}
+
+
+@pytest.fixture(scope="module")
+def counts():
+    finished = subprocess.run(
+        [sys.executable, "-c", RUN], capture_output=True, text=True, check=True, timeout=600
+    )
+    return json.loads(finished.stdout)
+
+
+def test_a_study_compiles_little_and_its_like_nothing(counts):
+    """The second study of a design finds everything compiled."""
+    first, second = (count["compilations"] for count in counts)
+    print(f"\ncompilations: {first}, then {second}")
+    assert 0 < first <= MOST_COMPILATIONS
+    assert second == 0
+
+
+def test_likelihoods_are_evaluated_when_moves_are_due_and_not_otherwise(counts):
+    """Every evaluation is of all particles over all users."""
+    evaluations = [count["evaluations"] for count in counts]
+    print(f"\nevaluations in 60 interactions: {evaluations}")
+    assert 0 < sum(evaluations) <= MOST_EVALUATIONS
+
+
+@pytest.mark.parametrize(("policy", "what"), MOST_BYTES)
+def test_bytes_of_what_is_computed_most(policy, what):
+    """Ask the compiler, for the presets at their full size."""
+    settings = PRESETS["paper" if policy == "gids" else "learned"]
+    study = open_study(build_environment("mixture"), policy, 0, settings, (-2.0, 2.0))
+    learner, state = study._policy, study._state
+    nobody = Statistics.empty(3)
+    if what == "gradient":
+        change = Change(state.users, jnp.asarray(0), nobody)
+        lowered = jax.jit(HistoryPath(learner.model).log_likelihood_and_gradient).lower(
+            state.posterior.particles, change, jnp.ones(())
+        )
+    else:
+        lowered = coco._read_for.lower(
+            learner.acquisition, learner.model, state.posterior.particles, jnp.zeros(1), nobody
+        )
+    compiled = lowered.compile()
+    moved = compiled.cost_analysis()["bytes accessed"]
+    held = compiled.memory_analysis().temp_size_in_bytes
+    print(f"\n{policy}, {what}: {moved / 1e6:.1f} MB moved, {held / 1e6:.1f} MB held")
+    most_moved, most_held = MOST_BYTES[policy, what]
+    assert 0 < moved <= most_moved * 1e6
+    assert 0 < held <= most_held * 1e6
