@@ -58,7 +58,7 @@ QUICK = replace(
     children=1,
     reproduction=("--quick",),
 )
-_TOY = SmcConfig(num_particles=20, max_moves=5, moves="scales")
+_TOY = SmcConfig(num_particles=20, max_blocks=1, moves="scales")
 TINY = Scale(
     "tiny",
     replace(PRESETS["paper"], nodes_per_arm=5, nodes_per_feature=4, num_modes=10, inference=_TOY),

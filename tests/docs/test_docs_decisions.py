@@ -81,7 +81,10 @@ def test_defaults_named_are_those_of_the_code():
     assert f"acceptance of {moves.TARGET_ACCEPTANCE:.1%}".replace("%", " %") in text
     assert f"starts at {config.first_step_size}" in text
     assert f"below {config.correlation_target}" in text
-    assert f"most {config.max_moves} moves" in text
+    assert f"blocks of {config.moves_per_block}" in text
+    assert f"most {config.max_blocks} blocks" in text
+    paper = PRESETS["paper"].inference
+    assert (paper.moves_per_block, f"up to {paper.max_blocks}" in text) == (1, True)
     assert config.move_every is None
     assert PRESETS["paper"].amplitude == LogDensityConfig(3).amplitude == 2.0
     assert PRESETS["paper"].num_modes == LogDensityConfig(3).num_modes == 80
@@ -122,7 +125,7 @@ def test_constants_of_the_experiments_are_those_of_the_code():
 def test_constants_of_learning_are_those_of_the_code():
     """Compare the numbers of decisions 7 and 21 to 27."""
     settings = PRESETS["learned"]
-    assert f"({settings.inference.max_moves} in the preset" in page(7)
+    assert f"({settings.inference.max_blocks} in the preset" in page(7)
     assert smc.SmcConfig().moves == PRESETS["paper"].inference.moves == "information"
     text = " ".join(page(21).split())
     medians = f"{settings.arm_lengthscale} (arms) and {settings.context_lengthscale} (features)"

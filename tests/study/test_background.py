@@ -379,7 +379,7 @@ def test_interpreter_ends_in_order():
 LONG = CocoSettings(
     nodes_per_arm=8,
     num_modes=40,
-    inference=SmcConfig(num_particles=40, max_moves=150, correlation_target=1e-9),
+    inference=SmcConfig(num_particles=40, max_blocks=30, correlation_target=1e-9),
 )
 
 

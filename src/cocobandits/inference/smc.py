@@ -54,7 +54,8 @@ class SmcConfig:
         ess_threshold: moves are due when ESS < ess_threshold · N.
         stage_threshold: a stage of tempering may lower the ESS to this share of N.
         move_every: also move after this many changes (the paper: 5); never, if None.
-        max_moves: budget of moves per stage.
+        moves_per_block: moves between two looks at the diversity.
+        max_blocks: budget of blocks per stage.
         correlation_target: stop when particles correlate less than this with their ancestors.
         first_step_size: η before any adaptation.
         moves: what stretches them: the information of all users, or the particles' own scales.
@@ -64,18 +65,19 @@ class SmcConfig:
     ess_threshold: float = 0.5
     stage_threshold: float = 0.25
     move_every: int | None = None
-    max_moves: int = 30
+    moves_per_block: int = 5
+    max_blocks: int = 6
     correlation_target: float = 0.5
     first_step_size: float = 0.5
     moves: MoveName = "information"
 
     def __post_init__(self) -> None:
-        counts = (self.num_particles, self.max_moves)
+        counts = (self.num_particles, self.moves_per_block, self.max_blocks)
         if any(type(count) is not int or count < 1 for count in counts):
             raise ConfigurationError(
-                "Expected whole numbers of at least one particle and move; got "
-                f"num_particles={self.num_particles}, max_moves={self.max_moves}. Raise what is "
-                "below one."
+                "Expected whole numbers of at least one particle, move and block; got "
+                f"num_particles={self.num_particles}, moves_per_block={self.moves_per_block}, "
+                f"max_blocks={self.max_blocks}. Raise what is below one."
             )
         if not 0 < self.stage_threshold <= self.ess_threshold < 1:
             raise ConfigurationError(
@@ -251,7 +253,7 @@ def _rejuvenate(
         float(state.log_evidence - start.log_evidence),
         tuple(ladder),
         sum(rates) / len(rates),
-        len(rates),
+        config.moves_per_block * len(rates),
         len(set(lineage.tolist())),
         stage.start_correlation,
     )
@@ -260,7 +262,7 @@ def _rejuvenate(
 def _resample_and_move(
     rng_key: RngKey, state: SmcState, bridge: _Bridge, temperature: Scalar, config: SmcConfig
 ) -> _Stage:
-    """Resample, then move until the copies have parted or the budget is spent."""
+    """Resample, then move in blocks until the copies have parted or the budget is spent."""
     resample_key, move_key, first_key, last_key = jax.random.split(rng_key, 4)
     ancestors = systematic(resample_key, state.log_weights)
     target = bridge.at(temperature)
@@ -269,9 +271,9 @@ def _resample_and_move(
     point = _evaluate(_interweave(first_key, start, target), target)
     step_size, correlation = state.step_size, 1.0
     rates: list[float] = []
-    for number in range(config.max_moves):
-        key, proposal = jax.random.fold_in(move_key, number), moves.Proposal(step_size, root)
-        point, acceptance_rate = _move(key, point, target, proposal)
+    for block in range(config.max_blocks):
+        key, proposal = jax.random.fold_in(move_key, block), moves.Proposal(step_size, root)
+        point, acceptance_rate = _move_block(key, point, target, proposal, config.moves_per_block)
         rates.append(float(acceptance_rate))
         step_size = moves.adapt(step_size, acceptance_rate)
         correlation = float(moves.start_correlation(start, point.particles))
@@ -309,11 +311,15 @@ def _evaluate(particles: Particles, target: _Bridge) -> moves.Point:
     return moves.evaluate(particles, target.log_likelihood)
 
 
-@jax.jit
-def _move(
-    rng_key: RngKey, start: moves.Point, target: _Bridge, proposal: moves.Proposal
+@partial(jax.jit, static_argnames="num_moves")
+def _move_block(
+    rng_key: RngKey,
+    start: moves.Point,
+    target: _Bridge,
+    proposal: moves.Proposal,
+    num_moves: int,
 ) -> tuple[moves.Point, Scalar]:
-    return moves.langevin(rng_key, start, target.log_likelihood, proposal, num_moves=1)
+    return moves.langevin(rng_key, start, target.log_likelihood, proposal, num_moves)
 
 
 @jax.jit

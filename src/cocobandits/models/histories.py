@@ -16,6 +16,7 @@ from cocobandits.models.base import (
     PopulationModel,
     Statistics,
     UserRows,
+    block_size,
     sum_over_rows,
 )
 from cocobandits.types import Context, Matrix, Particles, PerParticle, RngKey, Scalar
@@ -122,7 +123,9 @@ class HistoryPath:
         return self.model.log_likelihood_and_gradient(particles, change.rows(temperature))
 
     def information(self, particles: Particles, change: Change, temperature: Scalar) -> Matrix:
-        """Sum the outer products of all users' gradients, averaged over some of the particles.
+        """Sum the outer products of all users' gradients, averaged over particles.
+
+        Half as many particles as there are parameters are enough.
 
         This estimates the Fisher information, what the users' rewards say about each parameter,
         without second derivatives.
@@ -132,10 +135,15 @@ class HistoryPath:
             del value
             return sums + weight * gradient.T @ gradient
 
+        num_parameters, rows = particles.shape[1], change.rows(temperature)
         # Evenly over all ancestors: resampling leaves copies side by side.
-        some = particles[:: -(-len(particles) // BLOCK_SIZE)]
-        nothing = jnp.zeros((some.shape[1], some.shape[1]))
-        return sum_over_rows(self.model, some, change.rows(temperature), add, nothing) / len(some)
+        some = particles[:: -(-2 * len(particles) // num_parameters)]
+        nothing = jnp.zeros((num_parameters, num_parameters))
+        blocks = some.reshape(-1, block_size(len(some), BLOCK_SIZE), num_parameters)
+        sums = jax.lax.map(
+            lambda block: sum_over_rows(self.model, block, rows, add, nothing), blocks
+        )
+        return jnp.sum(sums, axis=0) / len(some)
 
     def interweave(self, rng_key: RngKey, particles: Particles) -> Particles:
         """Move every particle without touching any likelihood, if the model knows how."""

@@ -58,7 +58,7 @@ class CocoSettings:
     context_points: int | None = 20
     precision: Precision = "single"
     memory_limit_gb: float = 2.0
-    inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_moves=25)
+    inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
     mtts: MttsSettings = MttsSettings()
     prior: ConditionalMixture | None = None
     steps_per_user: int | None = None
@@ -96,7 +96,7 @@ PRESETS = {
         context_lengthscale=0.7,
         amplitude=2.0,
         context_points=10,
-        inference=SmcConfig(),
+        inference=SmcConfig(moves_per_block=1, max_blocks=30),
     ),
 }
 _PAPER_POLICIES = ("npm-ts", "gids")
