@@ -53,11 +53,11 @@ def test_noise_is_learned(learned):
 
 
 def test_noise_is_in_units_of_reward(learned):
-    """Rewards a thousand times as large: the same decisions, and a noise as much larger."""
-    scaled = make_study(reward_range=(-2000.0, 2000.0))
-    serve(scaled, num_users=4, per_user=3, scale=1000.0)
+    """Rewards 1024 times as large, which loses no bit: the same decisions, noise as much larger."""
+    scaled = make_study(reward_range=(-2048.0, 2048.0))
+    serve(scaled, num_users=4, per_user=3, scale=1024.0)
     plain = serve(make_study(), num_users=4, per_user=3)
-    for name, factor in (("noise", 1000), ("arm lengthscale", 1000), ("amplitude", 1)):
+    for name, factor in (("noise", 1024), ("arm lengthscale", 1024), ("amplitude", 1)):
         expected = factor * np.array(plain.hyperparameters()[name])
         np.testing.assert_allclose(scaled.hyperparameters()[name], expected, rtol=1e-6)
     assert set(learned.hyperparameters()) == {"arm lengthscale", "amplitude", "noise"}

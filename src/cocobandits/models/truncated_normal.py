@@ -117,8 +117,9 @@ def truncated(
     here = (points[None, :] - mean) / deviation
     # A point on the lower bound has an empty interval below it.
     reached = jnp.maximum(here, low[:, cells])
-    # As in `log_normal_interval`, cells to the right are mirrored.
-    is_right = low > 0
+    # As in `log_normal_interval`, cells to the right are mirrored. By their middle: where rounding
+    # decides, in one place so and in another otherwise, both sides give the same.
+    is_right = low + high > 0
     log_low = log_ndtr(jnp.where(is_right, -high, low))
     log_high = log_ndtr(jnp.where(is_right, -low, high))
     log_here = log_ndtr(jnp.where(is_right[:, cells], -reached, reached))

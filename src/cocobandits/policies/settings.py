@@ -34,7 +34,8 @@ class CocoSettings:
         likelihood: "cell" averages over a grid cell, "node" is the paper's.
         context_points: contexts per feature at which moves tabulate densities, to read them in
             between; None computes every user's own, exactly and slowly.
-        precision: of densities; "single" or "double". Evidences are summed in double.
+        precision: of densities, "single" or "double"; evidences are summed in double. Single is
+            faster, and fails where all mass of a particle is 1e38 times as far from a user.
         memory_limit_gb: grids that need more are refused.
         inference: particles and their moves.
         mtts: what that policy assumes.
@@ -56,7 +57,7 @@ class CocoSettings:
     population_weight: float = 1.0
     likelihood: LikelihoodName = "cell"
     context_points: int | None = 20
-    precision: Precision = "single"
+    precision: Precision = "double"
     memory_limit_gb: float = 2.0
     inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
     mtts: MttsSettings = MttsSettings()

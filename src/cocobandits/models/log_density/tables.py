@@ -122,7 +122,7 @@ class EvidenceTables:
             starts[order],
             windows[order].astype(dtype),
             weights @ jnp.where(is_counted, peaks, 0.0),
-            (weights @ shares).astype(dtype),
+            weights @ shares,
         )
 
     def sum_block(self, particles: Particles, plan: UserPlan) -> tuple[PerParticle, Particles]:
@@ -138,9 +138,9 @@ class EvidenceTables:
         top = jnp.max(log_density, axis=0)
         density = once(jnp.exp(log_density - top[None, :]))
         masses = self._masses(density)
-        demand = jnp.repeat(plan.demand, len(particles))
-        log_total = (demand * (jnp.log(masses[()][0]) + top)).reshape(-1, len(particles))
-        values = plan.constant - jnp.sum(log_total.astype(float), axis=0)
+        log_total = (jnp.log(masses[()][0]) + top).reshape(-1, len(particles))
+        values = plan.constant - plan.demand @ log_total.astype(float)
+        demand = jnp.repeat(plan.demand, len(particles)).astype(density.dtype)
         slopes: dict[Arms, Table] = {(): -demand[None, :]}
         for number, arms in enumerate(self.arm_sets[1:], start=1):
             is_whole = len(arms) == self.num_arms
@@ -158,7 +158,8 @@ class EvidenceTables:
         """Sum the density over all arms but those of each set."""
         whole, size = self.arm_sets[-1], self.axis.size
         masses = {whole: density}
-        tiny = float(np.finfo(density.dtype).tiny)
+        # Slopes are divided by masses: well above the smallest number there is.
+        tiny = float(np.finfo(density.dtype).tiny) ** 0.75
         for arms in reversed(self.arm_sets[:-1]):
             larger, axis = self._larger(arms)
             # As few axes as possible: the processor likes long runs.

@@ -25,9 +25,12 @@ def times(weights: Tensor, factors: ArmCells) -> Tensor:
 
 def marginals(probabilities: Tensor) -> ArmCells:
     """Sum over all arms but one, for each arm; in double precision from there on."""
-    arms = range(probabilities.ndim)
-    sums = [jnp.sum(probabilities, axis=tuple(b for b in arms if b != a)) for a in arms]
-    return jnp.stack(sums).astype(float)
+    rows = []
+    for _ in range(probabilities.ndim):
+        # The last arm's share, then on without that arm.
+        rows.append(jnp.sum(probabilities.reshape(-1, probabilities.shape[-1]), axis=0))
+        probabilities = probabilities @ jnp.ones(probabilities.shape[-1], probabilities.dtype)
+    return jnp.stack(rows[::-1]).astype(float)
 
 
 def pair_marginal(values: Tensor, first: int, second: int) -> Float[Array, "cell cell"]:
