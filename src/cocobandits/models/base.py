@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from cocobandits.models.blocks import BLOCK_SIZE, in_blocks
 from cocobandits.types import (
     ArmValues,
     ArmVector,
@@ -29,9 +30,6 @@ from cocobandits.types import (
 
 T = TypeVar("T")
 
-# Particles handled together: enough to share what does not depend on the particle, few enough that
-# their tensors stay in the processor's cache.
-BLOCK_SIZE = 20
 # Below this share of the width of the range, sums over rewards lose their digits.
 LEAST_NOISE = 1e-4
 
@@ -277,19 +275,6 @@ class PopulationModel(ABC):
     @abstractmethod
     def marginal(self, particles: Particles, log_weights: LogWeights, context: Context) -> Belief:
         """Average the populations of all particles: the belief about somebody new."""
-
-
-def block_size(num_particles: int, most: int) -> int:
-    """Choose the largest size of blocks that leaves nothing over."""
-    return max(count for count in range(1, max(most, 1) + 1) if num_particles % count == 0)
-
-
-def in_blocks(function: Callable[[Particles], T], particles: Particles, most: int) -> T:
-    """Apply a function to blocks of at most so many particles, one after another."""
-    size = block_size(len(particles), most)
-    blocks = particles.reshape(-1, size, particles.shape[1])
-    results = jax.lax.map(function, blocks)
-    return jax.tree.map(lambda each: each.reshape(len(particles), *each.shape[2:]), results)
 
 
 def sum_over_rows(

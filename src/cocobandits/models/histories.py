@@ -12,13 +12,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.models.base import (
-    BLOCK_SIZE,
     PopulationModel,
     Statistics,
     UserRows,
-    block_size,
     sum_over_rows,
 )
+from cocobandits.models.blocks import BLOCK_SIZE, block_size
 from cocobandits.types import Context, Matrix, Particles, PerParticle, RngKey, Scalar
 
 _FIRST_CAPACITY = 256
@@ -125,10 +124,9 @@ class HistoryPath:
     def information(self, particles: Particles, change: Change, temperature: Scalar) -> Matrix:
         """Sum the outer products of all users' gradients, averaged over particles.
 
-        Half as many particles as there are parameters are enough.
-
-        This estimates the Fisher information, what the users' rewards say about each parameter,
-        without second derivatives.
+        At most half as many particles as there are parameters, to save time. This estimates the
+        Fisher information, what the users' rewards say about each parameter, without second
+        derivatives.
         """
 
         def add(sums: Matrix, weight: Scalar, value: PerParticle, gradient: Particles) -> Matrix:

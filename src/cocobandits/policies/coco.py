@@ -16,8 +16,8 @@ from cocobandits.models.base import (
     Belief,
     PopulationModel,
     Statistics,
-    in_blocks,
 )
+from cocobandits.models.blocks import in_blocks
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.policies.acquisitions.base import Acquisition, Motives
 from cocobandits.policies.base import Policy, Problem, Readings

@@ -35,7 +35,7 @@ class CocoSettings:
         context_points: contexts per feature at which moves tabulate densities, to read them in
             between; None computes every user's own, exactly and slowly.
         precision: of densities, "single" or "double"; evidences are summed in double. Single is
-            faster, and fails where all mass of a particle is 1e38 times as far from a user.
+            faster, and loses a user to whom a particle gives less than exp(-87) of its peak.
         memory_limit_gb: grids that need more are refused.
         inference: particles and their moves.
         mtts: what that policy assumes.

@@ -67,8 +67,8 @@ class Study:
         reward_limits: a reward outside is refused as a typing error; by default the range and ten
             noise deviations on either side (half the width if the noise is not known).
         rejuvenate: "foreground" moves particles within the reward that makes it due; "background"
-            lets neither rewards nor decisions wait for it; the `adoptions` of a study that ran in
-            the background repeat it.
+            does it in a thread beside rewards and decisions; the `adoptions` of a study that ran
+            in the background repeat it.
 
     Raises:
         ConfigurationError: the design is refused; the message says what to change.

@@ -19,15 +19,13 @@ from jax.scipy.special import logsumexp
 
 from cocobandits.errors import ConfigurationError, GridTooLargeError
 from cocobandits.models.base import (
-    BLOCK_SIZE,
     Hyperparameters,
     PopulationModel,
     Statistics,
     UserRows,
-    block_size,
     floored_noise,
-    in_blocks,
 )
+from cocobandits.models.blocks import BLOCK_SIZE, block_size, in_blocks
 from cocobandits.models.log_density.basis import Basis, BasisName
 from cocobandits.models.log_density.belief import GridBelief, grid_belief
 from cocobandits.models.log_density.context_points import ContextPoints
