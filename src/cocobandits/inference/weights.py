@@ -6,7 +6,7 @@ Owns normalisation, effective sample size and entropy. Knows nothing about model
 import math
 
 import jax.numpy as jnp
-from jax.scipy.special import entr, logsumexp
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from cocobandits.types import LogWeights, Scalar
@@ -29,8 +29,11 @@ def effective_sample_size(log_weights: LogWeights) -> Scalar:
 
 def entropy(log_weights: LogWeights) -> Scalar:
     """Compute the Shannon entropy, in nats, of the normalised weights."""
-    # entr(0) = 0, so particles of weight zero do not produce 0 * -inf.
-    return jnp.sum(entr(jnp.exp(normalise(log_weights))))
+    shifted = log_weights - jnp.max(log_weights)
+    weights = jnp.exp(shifted)
+    total = jnp.sum(weights)
+    # Particles of weight zero must not produce 0 * -inf.
+    return jnp.log(total) - jnp.sum(weights * jnp.where(weights > 0, shifted, 0.0)) / total
 
 
 def average(

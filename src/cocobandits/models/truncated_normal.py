@@ -23,7 +23,7 @@ Bounds = Float[Array, "*shape"]
 _BREAKS = np.array([-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0])
 # An average beyond the range leaves a tail at the edge that falls off exponentially; it is smooth
 # between these multiples of its length.
-_TAIL_BREAKS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+_TAIL_BREAKS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0])
 _BISECTIONS = 50
 _TINY = float(np.finfo(float).tiny)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -57,12 +57,20 @@ def log_normal_interval(lower: Bounds, upper: Bounds) -> Bounds:
     return _log_difference(log_ndtr(high), log_ndtr(low))
 
 
+def log_normal_intervals(bounds: Float[Array, "arm edge"]) -> Float[Array, "arm interval"]:
+    """Compute log(Φ(next) - Φ(this)) between successive bounds, with Φ evaluated once for each."""
+    log_tail = log_ndtr(-jnp.abs(bounds))
+    low, high = bounds[:, :-1], bounds[:, 1:]
+    left, right = log_tail[:, :-1], log_tail[:, 1:]
+    is_right = low >= 0
+    one_sided = _log_difference(jnp.where(is_right, left, right), jnp.where(is_right, right, left))
+    around_zero = jnp.log1p(-jnp.exp(left) - jnp.exp(right))
+    return jnp.where((low < 0) & (high > 0), around_zero, one_sided)
+
+
 def _log_difference(log_high: Bounds, log_low: Bounds) -> Bounds:
     """Compute log(exp(log_high) - exp(log_low))."""
-    gap = jnp.maximum(log_high - log_low, _TINY)
-    return log_high + jnp.where(
-        gap < jnp.log(2.0), jnp.log(-jnp.expm1(-gap)), jnp.log1p(-jnp.exp(-gap))
-    )
+    return log_high + jnp.log(-jnp.expm1(jnp.minimum(log_low - log_high, -_TINY)))
 
 
 def sample_mean(statistics: Statistics) -> ArmVector:
@@ -85,7 +93,7 @@ def interval_log_likelihood(
     count = statistics.count[:, None]
     deviation = mean_deviation(statistics, reward_noise)[:, None]
     bounds = (edges[None, :] - sample_mean(statistics)[:, None]) / deviation
-    log_share = log_normal_interval(bounds[:, :-1], bounds[:, 1:])
+    log_share = log_normal_intervals(bounds)
     fit = log_share + 0.5 * jnp.log(2 * jnp.pi * deviation**2) - jnp.log(jnp.diff(edges))[None, :]
     constant = spread_log_likelihood(statistics, reward_noise)[:, None]
     return jnp.where(count > 0, constant + fit, 0.0)
@@ -123,19 +131,19 @@ def truncated(
     log_low = log_ndtr(jnp.where(is_right, -high, low))
     log_high = log_ndtr(jnp.where(is_right, -low, high))
     log_here = log_ndtr(jnp.where(is_right[:, cells], -reached, reached))
-    log_share = _log_difference(log_high, log_low)[:, cells]
-    log_below = _log_difference(
-        jnp.where(is_right[:, cells], log_high[:, cells], log_here),
-        jnp.where(is_right[:, cells], log_here, log_low[:, cells]),
-    )
-    log_density = -0.5 * here**2 - 0.5 * jnp.log(2 * jnp.pi * deviation**2) - log_share
+    # The mass of the cell, and of what lies between the point and the heavier end of the cell,
+    # both relative to exp(log_high).
+    mass = jnp.maximum(-jnp.expm1(log_low - log_high), _TINY)
+    beyond = -jnp.expm1(jnp.minimum(log_here - log_high[:, cells], 0.0))
+    share = jnp.minimum(beyond / mass[:, cells], 1.0)
+    log_peak = -0.5 * jnp.log(2 * jnp.pi * deviation**2) - log_high - jnp.log(mass)
     has_data = statistics.count[:, None] > 0
     width = jnp.diff(edges)[cells][None, :]
     return (
-        jnp.where(has_data, jnp.exp(log_density), 1.0 / width),
+        jnp.where(has_data, jnp.exp(log_peak[:, cells] - 0.5 * here**2), 1.0 / width),
         jnp.where(
             has_data,
-            jnp.exp(jnp.minimum(log_below - log_share, 0.0)),
+            jnp.where(is_right[:, cells], share, 1.0 - share),
             (points - edges[cells])[None, :] / width,
         ),
     )
@@ -175,14 +183,14 @@ def quadrature(statistics: Statistics, reward_noise: Number, edges: Values) -> Q
     deviation = jnp.where(statistics.count > 0, mean_deviation(statistics, reward_noise), 0.0)
     mean = sample_mean(statistics)
     peaks = mean[:, None] + deviation[:, None] * jnp.asarray(_BREAKS)[None, :]
-    candidates = [edges, peaks.ravel()]
-    for edge, inwards in ((edges[0], 1.0), (edges[-1], -1.0)):
-        # The density falls by e over deviation² / distance; closer than a deviation, the breaks
-        # around the peak are enough.
-        length = deviation**2 / jnp.maximum(jnp.abs(mean - edge), jnp.maximum(deviation, _TINY))
-        tails = edge + inwards * length[:, None] * jnp.asarray(_TAIL_BREAKS)[None, :]
-        candidates.append(tails.ravel())
-    breaks = jnp.sort(jnp.clip(jnp.concatenate(candidates), edges[0], edges[-1]))
+    edge = jnp.clip(mean, edges[0], edges[-1])
+    distance = mean - edge
+    # The density falls by e over deviation² / distance; closer than a deviation, the breaks around
+    # the peak are enough.
+    length = -(deviation**2) / jnp.where(distance == 0, 1.0, distance)
+    tails = edge[:, None] + length[:, None] * jnp.asarray(_TAIL_BREAKS)[None, :]
+    own = jnp.where((jnp.abs(distance) > deviation)[:, None], tails, peaks)
+    breaks = jnp.sort(jnp.clip(jnp.concatenate([edges, own.ravel()]), edges[0], edges[-1]))
     half, centres = jnp.diff(breaks) / 2, (breaks[1:] + breaks[:-1]) / 2
     points = centres[:, None] + half[:, None] * jnp.asarray(_NODES)[None, :]
     weights = half[:, None] * jnp.asarray(_WEIGHTS)[None, :]

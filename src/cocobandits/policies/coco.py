@@ -21,7 +21,7 @@ from cocobandits.models.blocks import in_blocks
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.policies.acquisitions.base import Acquisition, Motives
 from cocobandits.policies.base import Policy, Problem, Readings
-from cocobandits.types import ArmVector, Context, LogWeights, Particles, RngKey, Scalar
+from cocobandits.types import ArmVector, Context, LogWeights, Particles, RngKey
 
 
 class CocoState(NamedTuple):
@@ -93,18 +93,11 @@ class CocoPolicy(Policy[CocoState]):
 
     def probabilities(self, state: CocoState, user: int) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
-        return _combine(self.acquisition, *self._told(state, user))
+        return _combine(self.acquisition, self.model, state.posterior, *state.users.of(user))
 
     def motives(self, state: CocoState, user: int) -> Motives | None:
         """Ask the acquisition."""
-        return _motives(self.acquisition, *self._told(state, user))
-
-    def _told(self, state: CocoState, user: int) -> tuple[LogWeights, Any, Scalar]:
-        """Collect what the acquisition decides on."""
-        context, statistics = state.users.of(user)
-        particles, log_weights = state.posterior.particles, state.posterior.log_weights
-        values = _read_for(self.acquisition, self.model, particles, context, statistics)
-        return log_weights, values, jnp.sum(statistics.count)
+        return _motives(self.acquisition, self.model, state.posterior, *state.users.of(user))
 
     def read(
         self,
@@ -130,18 +123,6 @@ class CocoPolicy(Policy[CocoState]):
         return _marginal(self.model, posterior.particles, posterior.log_weights, context)
 
 
-# By acquisition: methods of equal objects are not equal, and would be compiled for every study.
-@partial(jax.jit, static_argnames=("acquisition", "model"))
-def _read_for(
-    acquisition: Acquisition[Any],
-    model: PopulationModel,
-    particles: Particles,
-    context: Context,
-    statistics: Statistics,
-) -> Any:
-    return _read(model, acquisition.read, particles, context, statistics)
-
-
 @partial(jax.jit, static_argnames=("model", "read_fn"))
 def _read(
     model: PopulationModel,
@@ -164,15 +145,26 @@ def _marginal(
     return model.marginal(particles, log_weights, context)
 
 
-@partial(jax.jit, static_argnames="acquisition")
+# By acquisition: methods of equal objects are not equal, and would be compiled for every study.
+@partial(jax.jit, static_argnames=("acquisition", "model"))
 def _combine(
-    acquisition: Acquisition[Any], log_weights: LogWeights, readings: Any, num_rewards: Scalar
+    acquisition: Acquisition[Any],
+    model: PopulationModel,
+    posterior: smc.SmcState,
+    context: Context,
+    statistics: Statistics,
 ) -> ArmVector:
-    return acquisition.combine(log_weights, readings, num_rewards)
+    readings = _read(model, acquisition.read, posterior.particles, context, statistics)
+    return acquisition.combine(posterior.log_weights, readings, jnp.sum(statistics.count))
 
 
-@partial(jax.jit, static_argnames="acquisition")
+@partial(jax.jit, static_argnames=("acquisition", "model"))
 def _motives(
-    acquisition: Acquisition[Any], log_weights: LogWeights, readings: Any, num_rewards: Scalar
+    acquisition: Acquisition[Any],
+    model: PopulationModel,
+    posterior: smc.SmcState,
+    context: Context,
+    statistics: Statistics,
 ) -> Motives | None:
-    return acquisition.motives(log_weights, readings, num_rewards)
+    readings = _read(model, acquisition.read, posterior.particles, context, statistics)
+    return acquisition.motives(posterior.log_weights, readings, jnp.sum(statistics.count))

@@ -57,7 +57,7 @@ class CocoSettings:
     population_weight: float = 1.0
     likelihood: LikelihoodName = "cell"
     context_points: int | None = 20
-    precision: Precision = "double"
+    precision: Precision = "single"
     memory_limit_gb: float = 2.0
     inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
     mtts: MttsSettings = MttsSettings()
@@ -96,7 +96,7 @@ PRESETS = {
         basis="karhunen-loeve",
         context_lengthscale=0.7,
         amplitude=2.0,
-        context_points=10,
+        context_points=8,
         inference=SmcConfig(moves_per_block=1, max_blocks=30),
     ),
 }

@@ -19,17 +19,20 @@ def evaluate(study: Study, batch: EvaluationBatch) -> float:
     Raises:
         UnsupportedError: the policy holds no beliefs.
     """
-    design = study.design
-    losses = []
-    for user, context in enumerate(batch.cohort.contexts):
-        means = batch.cohort.arm_means[user]
-        rewards = (means[None, :] + batch.noise[user] - design.centre) * design.scale
-        arms = _serve(study.prior(context), jnp.asarray(rewards), jnp.asarray(batch.draws[user]))
-        losses.append(np.sum(means.max() - means[np.asarray(arms)]))
-    return float(np.mean(losses))
+    design, means = study.design, batch.cohort.arm_means
+    rewards = (means[:, None, :] + batch.noise - design.centre) * design.scale
+    beliefs = [study.prior(context) for context in batch.cohort.contexts]
+    together = jax.tree.map(lambda *parts: jnp.stack(parts), *beliefs)
+    arms = _serve_all(together, jnp.asarray(rewards), jnp.asarray(batch.draws))
+    earned = np.take_along_axis(means, np.asarray(arms), axis=1)
+    return float(np.mean(np.sum(means.max(axis=1)[:, None] - earned, axis=1)))
 
 
 @jax.jit
+def _serve_all(beliefs: Belief, rewards: jax.Array, draws: jax.Array) -> jax.Array:
+    return jax.vmap(_serve)(beliefs, rewards, draws)
+
+
 def _serve(belief: Belief, rewards: jax.Array, draws: jax.Array) -> jax.Array:
     """Pull arms, one after another; `rewards` is pull × arm, `draws` one uniform per pull."""
 

@@ -20,7 +20,7 @@ from cocobandits.models.log_density.best_and_reward import (
 )
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.models.log_density.tensors import marginals, once, pair_marginal, times
+from cocobandits.models.log_density.tensors import marginals, pair_marginal, times
 from cocobandits.models.log_density.within_cell import (
     CellTables,
     cell_tables,
@@ -33,35 +33,60 @@ from cocobandits.types import ArmCells, ArmValues, ArmVector, Number, RngKey, Sc
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class GridBelief(Belief):
-    """Cell probabilities over all arms, with the tables that describe the inside of cells."""
+    """Masses of the cells over all arms, with the tables that describe the inside of cells."""
 
-    probabilities: Float[Array, "*cells"]
+    masses: Float[Array, "*cells"]  # unnormalised: what is read off is divided, not every cell
+    total: Scalar
     statistics: Statistics
     tables: CellTables
     axis: Axis = field(metadata={"static": True})
     reward_noise: Scalar
     kind: LikelihoodName = field(metadata={"static": True})
 
+    @classmethod
+    def of(
+        cls,
+        masses: Float[Array, "*cells"],
+        statistics: Statistics,
+        axis: Axis,
+        reward_noise: Number,
+        kind: LikelihoodName,
+    ) -> "GridBelief":
+        """Describe the inside of cells whose masses the rewards have already made."""
+        tables = cell_tables(statistics, axis, reward_noise, kind)
+        total, noise = jnp.sum(masses).astype(float), jnp.asarray(reward_noise)
+        return cls(masses, total, statistics, tables, axis, noise, kind)
+
+    @property
+    def probabilities(self) -> Float[Array, "*cells"]:
+        """Normalise the masses."""
+        return self.masses / self.total.astype(self.masses.dtype)
+
+    @property
+    def shares(self) -> ArmCells:
+        """Compute the probability of every cell of each arm."""
+        return marginals(self.masses) / self.total
+
     def mean(self) -> ArmVector:
         """Compute E[μ_a]."""
-        return jnp.sum(marginals(self.probabilities) * self.tables.mean, axis=1)
+        return jnp.sum(self.shares * self.tables.mean, axis=1)
 
     def variance(self) -> ArmVector:
         """Compute Var(μ_a), cell by cell around the mean."""
-        shares, mean = marginals(self.probabilities), self.mean()[:, None]
+        shares, mean = self.shares, self.mean()[:, None]
         centred = self.tables.square - 2 * mean * self.tables.mean + mean**2
         return jnp.maximum(jnp.sum(shares * centred, axis=1), 0.0)
 
     def best_probability(self) -> ArmVector:
         """Compute P(arm a has the largest mean)."""
-        win = self.tables.win.astype(self.probabilities.dtype)
-        wins = (win.reshape(len(win), -1) @ self.probabilities.ravel()).astype(float)
+        win = self.tables.win.astype(self.masses.dtype)
+        wins = (win.reshape(len(win), -1) @ self.masses.ravel()).astype(float)
         return wins / jnp.sum(wins)
 
     def expected_best(self) -> Scalar:
         """Compute E[max_a μ_a]."""
-        best = self.tables.best.astype(self.probabilities.dtype)
-        return jnp.vdot(best, self.probabilities).astype(float)
+        best = self.tables.best.astype(self.masses.dtype)
+        return jnp.vdot(best, self.masses).astype(float) / self.total
 
     def values(self) -> Values:
         """Take the points of the quadrature."""
@@ -72,7 +97,7 @@ class GridBelief(Belief):
         inside, cells = cumulative_in_cell(
             self.statistics, self.axis, self.reward_noise, self.kind, values
         )
-        shares = marginals(self.probabilities)
+        shares = self.shares
         lower = jnp.cumsum(shares, axis=1) - shares
         return jnp.clip(lower[:, cells] + shares[:, cells] * inside, 0.0, 1.0)
 
@@ -84,7 +109,7 @@ class GridBelief(Belief):
 
         following = jax.vmap(next_log_likelihood)(rewards)
         ratio = jnp.exp(following - self._log_likelihood(self.statistics)[None, :, :])
-        return jnp.einsum("ac,rac->ar", marginals(self.probabilities), ratio)
+        return jnp.einsum("ac,rac->ar", self.shares, ratio)
 
     def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
         """Compute the density of the next reward of every arm together with who is best."""
@@ -94,44 +119,44 @@ class GridBelief(Belief):
             self.reward_noise,
             self.kind,
             rewards,
-            self.probabilities.dtype,
+            self.masses.dtype,
         )
         pulled = [self._best_and_reward_of(arm, table) for arm, table in enumerate(tables)]
-        return jnp.stack(pulled, axis=1).astype(float)
+        return jnp.stack(pulled, axis=1).astype(float) / self.total
 
     def _best_and_reward_of(self, arm: int, tables: RewardTables) -> Float[Array, "best value"]:
-        masses, dtype = rival_masses(self.probabilities, arm), self.probabilities.dtype
+        masses, dtype = rival_masses(self.masses, arm), self.masses.dtype
         rows = []
-        for best in range(self.probabilities.ndim):
+        for best in range(self.masses.ndim):
             patterns = tables.winner[best]
             mass = jnp.concatenate([masses[(slice(None), *pattern)] for pattern in patterns])
             row = mass @ jnp.concatenate(list(patterns.values())).astype(dtype)
             if best != arm:
                 win = self.tables.win[best].astype(dtype)
-                higher = higher_masses(self.probabilities, win, arm, best)
+                higher = higher_masses(self.masses, win, arm, best)
                 row += higher @ tables.any_winner.astype(dtype)
             rows.append(row)
         return jnp.stack(rows)
 
     def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
         """Sum over the cells of the pulled arm, each with what it says about all means."""
-        arms = range(self.probabilities.ndim)
+        arms = range(self.masses.ndim)
         density, moment = moment_tables(
             self.statistics, self.axis, self.reward_noise, self.kind, rewards
         )
-        shares = marginals(self.probabilities)
+        shares = self.shares
 
         def row(other: int, arm: int) -> Values:
             if other == arm:
                 return shares[arm] @ moment[arm]
-            joint = pair_marginal(self.probabilities, arm, other).astype(float)
+            joint = pair_marginal(self.masses, arm, other).astype(float) / self.total
             return (joint @ self.tables.mean[other]) @ density[arm]
 
         return jnp.stack([jnp.stack([row(other, arm) for arm in arms]) for other in arms])
 
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
         """Spread the joint cell probabilities of two arms over square bins."""
-        joint = pair_marginal(self.probabilities, first, second)
+        joint = pair_marginal(self.masses, first, second) / self.total
         inside, cells = cumulative_in_cell(
             self.statistics, self.axis, self.reward_noise, self.kind, edges
         )
@@ -145,9 +170,9 @@ class GridBelief(Belief):
         """Draw a cell, then a truncated normal within it."""
         key_cell, key_inside = jax.random.split(rng_key)
         flat = jax.random.choice(
-            key_cell, self.probabilities.size, (num_draws,), p=self.probabilities.ravel()
+            key_cell, self.masses.size, (num_draws,), p=self.probabilities.ravel()
         )
-        cells = jnp.stack(jnp.unravel_index(flat, self.probabilities.shape), axis=1)
+        cells = jnp.stack(jnp.unravel_index(flat, self.masses.shape), axis=1)
         if self.kind == "node":
             return self.axis.nodes[cells]
         shares = jax.random.uniform(key_inside, cells.shape)
@@ -158,28 +183,9 @@ class GridBelief(Belief):
         """Multiply each cell by what the further rewards add to its likelihood."""
         total = self.statistics.plus(statistics)
         gains = self._log_likelihood(total) - self._log_likelihood(self.statistics)
-        return grid_belief(
-            self.probabilities, gains, total, self.axis, self.reward_noise, self.kind
-        )
+        gain = jnp.exp(gains - jnp.max(gains, axis=1)[:, None]).astype(self.masses.dtype)
+        masses = times(self.masses, gain)
+        return GridBelief.of(masses, total, self.axis, self.reward_noise, self.kind)
 
     def _log_likelihood(self, statistics: Statistics) -> ArmCells:
         return arm_log_likelihood(statistics, self.axis, self.reward_noise, self.kind)
-
-
-def grid_belief(  # noqa: PLR0913, PLR0917 - a belief has this many parts
-    weights: Float[Array, "*cells"],
-    log_likelihood: ArmCells,
-    statistics: Statistics,
-    axis: Axis,
-    reward_noise: Number,
-    kind: LikelihoodName,
-) -> GridBelief:
-    """Multiply weights of cells by one likelihood vector per arm, and normalise."""
-    peaks = jnp.max(log_likelihood, axis=1)
-    likelihood = jnp.exp(log_likelihood - peaks[:, None]).astype(weights.dtype)
-    # Flat, since the processor likes long runs.
-    joint = weights.ravel() * times(jnp.ones_like(weights), likelihood).ravel()
-    tables = cell_tables(statistics, axis, reward_noise, kind)
-    probabilities = once(joint / jnp.sum(joint)).reshape(weights.shape)
-    noise = jnp.asarray(reward_noise)
-    return GridBelief(probabilities, statistics, tables, axis, noise, kind)

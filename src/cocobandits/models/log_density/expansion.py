@@ -6,6 +6,7 @@ many densities are wanted at once they are columns, the last axis: then whatever
 cell happens for a run of neighbours in memory.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +18,7 @@ from cocobandits.models.log_density.basis import AxisFunctions, Basis, Coefficie
 from cocobandits.models.log_density.tensors import Tensor
 
 Precision = Literal["single", "double"]
-ModeColumns = Float[Array, "mode column"]
+CoreColumns = Float[Array, "core column"]
 CellColumns = Float[Array, "_ column"]
 
 DTYPES = {"single": jnp.float32, "double": jnp.float64}
@@ -41,12 +42,8 @@ class Expansion:
         incidence = np.zeros((int(np.prod(core_shape)), len(entries)))
         incidence[entries, np.arange(len(entries))] = 1.0
         pairs = jnp.einsum("im,jn->ijmn", functions, functions)
-        return cls(
-            num_arms,
-            functions,
-            pairs.reshape(len(functions) ** 2, -1),
-            jnp.asarray(incidence, functions.dtype),
-        )
+        pairs = pairs.reshape(len(functions) ** 2, -1)
+        return cls(num_arms, functions, pairs, jnp.asarray(incidence, functions.dtype))
 
     def expand(self, coefficients: Coefficients) -> Tensor:
         """Sum the modes at every cell, for one particle; many go together under `jax.vmap`."""
@@ -67,22 +64,30 @@ class Expansion:
             tensor = jnp.moveaxis(jnp.tensordot(self.functions, tensor, axes=(0, arm)), 0, arm)
         return (self.incidence.T @ tensor.ravel()).astype(float)
 
-    def expand_columns(self, coefficients: ModeColumns) -> CellColumns:
-        """Sum the modes at every cell, for many columns of coefficients."""
-        num_functions, num_columns = self.functions.shape[1], coefficients.shape[1]
-        given = coefficients.astype(self.functions.dtype)
-        tensor = (self.incidence @ given).reshape((num_functions,) * self.num_arms + (-1,))
-        for arm in range(2, self.num_arms):
-            tensor = jnp.moveaxis(jnp.tensordot(self.functions, tensor, axes=(1, arm)), 0, arm)
-        rows = self.pair_functions @ tensor.reshape(num_functions**2, -1)
-        return rows.reshape(-1, num_columns)
+    def cores(self, coefficients: Float[Array, "mode *column"]) -> Float[Array, "core *column"]:
+        """Add up modes that have the same arm part, for many columns of coefficients."""
+        return jnp.tensordot(self.incidence, coefficients.astype(self.incidence.dtype), axes=1)
 
-    def sum_columns(self, weights: CellColumns) -> ModeColumns:
-        """Sum the weights of all cells times each mode, for many columns of weights."""
-        (size, num_functions), num_columns = self.functions.shape, weights.shape[1]
-        rows = self.pair_functions.T @ weights.reshape(size**2, -1)
-        tensor = rows.reshape((num_functions,) * 2 + (size,) * (self.num_arms - 2) + (-1,))
-        for arm in range(2, self.num_arms):
-            tensor = jnp.moveaxis(jnp.tensordot(self.functions, tensor, axes=(0, arm)), 0, arm)
-        totals = self.incidence.T @ tensor.reshape(len(self.incidence), num_columns)
-        return totals.astype(float)
+
+def expand_columns(cores: CoreColumns, functions: Sequence[AxisFunctions]) -> CellColumns:
+    """Sum the modes at every combination of the cells of each arm, for many columns."""
+    num_functions, num_columns = functions[0].shape[1], cores.shape[1]
+    tensor = cores.reshape((num_functions,) * len(functions) + (num_columns,))
+    for arm in reversed(range(len(functions))):
+        tensor = _contract(functions[arm], tensor, arm)
+    return tensor.reshape(-1, num_columns)
+
+
+def sum_columns(weights: CellColumns, functions: Sequence[AxisFunctions]) -> CoreColumns:
+    """Sum the weights of all cells times each product of functions, for many columns."""
+    num_columns = weights.shape[1]
+    tensor = weights.reshape(*(len(each) for each in functions), num_columns)
+    for arm in range(len(functions)):
+        tensor = _contract(functions[arm].T, tensor, arm)
+    return tensor.reshape(-1, num_columns)
+
+
+def _contract(
+    matrix: Float[Array, "_ _"], tensor: Float[Array, "..."], axis: int
+) -> Float[Array, "..."]:
+    return jnp.moveaxis(jnp.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)

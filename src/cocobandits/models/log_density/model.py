@@ -25,9 +25,9 @@ from cocobandits.models.base import (
     UserRows,
     floored_noise,
 )
-from cocobandits.models.blocks import BLOCK_SIZE, block_size, in_blocks
+from cocobandits.models.blocks import BLOCK_SIZE, block_size
 from cocobandits.models.log_density.basis import Basis, BasisName
-from cocobandits.models.log_density.belief import GridBelief, grid_belief
+from cocobandits.models.log_density.belief import GridBelief
 from cocobandits.models.log_density.context_points import ContextPoints
 from cocobandits.models.log_density.expansion import DTYPES, Expansion, Precision
 from cocobandits.models.log_density.grid import Axis, ContextAxis, GridAxes
@@ -36,7 +36,7 @@ from cocobandits.models.log_density.karhunen_loeve import KarhunenLoeveBasis
 from cocobandits.models.log_density.kernel import KERNELS, KernelName, KernelScales
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
 from cocobandits.models.log_density.tables import EvidenceTables
-from cocobandits.models.log_density.tensors import Tensor, marginals, once, times
+from cocobandits.models.log_density.tensors import Tensor, marginals, once, spread
 from cocobandits.types import (
     ArmCells,
     Context,
@@ -51,8 +51,8 @@ from cocobandits.types import (
 _BYTES_PER_CELL = 3 * 8
 # Tables pay when the room for users is this many times the number of their points.
 _USERS_PER_POINT = 8
-# Cells of all particles that are read at once.
-_READ_CELLS = 1_000_000
+# Cells of all particles that are read at once: as many as the processor keeps close.
+_READ_CELLS = 320_000
 # Cells of all tables of a block of particles: as many as the processor's cache holds.
 _BLOCK_CELLS = 1_600_000
 
@@ -179,7 +179,7 @@ class LogDensityModel(PopulationModel):
 
     @property
     def particles_at_once(self) -> int:
-        """As many as have a million cells; few where each has tables of its own noise."""
+        """As many as stay in the cache; few where each has tables of its own noise."""
         if self.config.is_noise_learned:
             return BLOCK_SIZE
         return max(1, _READ_CELLS // self.config.arm_axis.size**self.num_arms)
@@ -235,15 +235,17 @@ class LogDensityModel(PopulationModel):
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> Scalar:
         """Compute log Σ_cells P(cell | x) ∏_a L_a(cell_a)."""
-        weights = _unnormalised(self.log_density(parameters, context))
-        likelihood, log_scale = _scaled(
-            self._log_likelihood(self.noise(parameters), statistics), weights
-        )
-        explained = weights
+        masses, _ = _exponentials(self.log_density(parameters, context))
+        log_likelihood = self._log_likelihood(self.noise(parameters), statistics)
+        peaks = jnp.max(log_likelihood, axis=1)
+        likelihood = jnp.exp(log_likelihood - peaks[:, None]).astype(masses.dtype)
+        explained = masses
         for arm in reversed(range(self.num_arms)):
             explained = explained @ likelihood[arm]
-        ratio = jnp.log(explained) - jnp.log(jnp.sum(weights))
-        return ratio.astype(float) + log_scale
+        # Rounding to nothing would say that no such user can be.
+        explained = jnp.maximum(explained, np.finfo(masses.dtype).tiny)
+        ratio = jnp.log(explained) - jnp.log(jnp.sum(masses))
+        return ratio.astype(float) + jnp.sum(peaks)
 
     def log_evidence_and_gradient(
         self, parameters: Parameters, context: Context, statistics: Statistics
@@ -252,21 +254,17 @@ class LogDensityModel(PopulationModel):
         coefficients, pull_back = jax.vjp(
             lambda given: self.basis.coefficients(given, context), parameters
         )
-        weights = _unnormalised(self._expansion.expand(coefficients))
-        likelihood, log_scale = _scaled(
-            self._log_likelihood(self.noise(parameters), statistics), weights
-        )
-        joint = times(weights, likelihood)
-        prior_total, posterior_total = jnp.sum(weights), jnp.sum(joint)
+        log_density = self._expansion.expand(coefficients)
+        log_likelihood = self._log_likelihood(self.noise(parameters), statistics)
+        prior, log_prior_total = _exponentials(log_density)
+        joint, log_posterior_total = _exponentials(_explain(log_density, log_likelihood))
+        posterior = joint / jnp.sum(joint)
         # One pass over the basis for both means.
-        (gradient,) = pull_back(
-            self._expansion.sums(joint / posterior_total - weights / prior_total)
-        )
+        (gradient,) = pull_back(self._expansion.sums(posterior - prior / jnp.sum(prior)))
         if self.config.is_noise_learned:
-            shares = marginals(joint / posterior_total)
+            shares = marginals(posterior)
             gradient = gradient + self._noise_gradient(parameters, statistics, shares)
-        ratio = jnp.log(posterior_total) - jnp.log(prior_total)
-        return ratio.astype(float) + log_scale, gradient
+        return log_posterior_total - log_prior_total, gradient
 
     def log_likelihood_and_gradient(
         self, particles: Particles, rows: UserRows
@@ -277,9 +275,7 @@ class LogDensityModel(PopulationModel):
             return super().log_likelihood_and_gradient(particles, rows)
         plan = tables.plan(rows)
         num_cells = tables.points.count * self.config.arm_axis.size**self.num_arms
-        return in_blocks(
-            lambda block: tables.sum_block(block, plan), particles, _BLOCK_CELLS // num_cells
-        )
+        return tables.sum_rows(particles, plan, _BLOCK_CELLS // num_cells)
 
     def hyperparameters(self, parameters: Parameters) -> Hyperparameters:
         """Read lengthscales and amplitude if the basis learns them, and the noise if it is."""
@@ -299,8 +295,10 @@ class LogDensityModel(PopulationModel):
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> GridBelief:
         """Multiply the population by the user's likelihood and normalise."""
-        weights = _unnormalised(self.log_density(parameters, context))
-        return self._belief(weights, self.noise(parameters), statistics)
+        noise = self.noise(parameters)
+        log_density = self.log_density(parameters, context)
+        masses, _ = _exponentials(_explain(log_density, self._log_likelihood(noise, statistics)))
+        return self._belief(masses, noise, statistics)
 
     def marginal(
         self, particles: Particles, log_weights: LogWeights, context: Context
@@ -308,27 +306,24 @@ class LogDensityModel(PopulationModel):
         """Average the cell probabilities; a learned noise enters by its geometric mean."""
         shares = jnp.exp(log_weights - logsumexp(log_weights))
 
-        def weigh(parameters: Parameters, share: Scalar) -> Tensor:
-            weights = _unnormalised(self.log_density(parameters, context)).ravel()
-            return weights * (share / jnp.sum(weights)).astype(weights.dtype)
-
         def add(block: tuple[Particles, LogWeights]) -> Tensor:
-            return jnp.sum(jax.vmap(weigh)(*block), axis=0, dtype=float)
+            masses, _ = jax.vmap(lambda each: _exponentials(self.log_density(each, context)))(
+                block[0]
+            )
+            rows = masses.reshape(len(masses), -1)
+            return (block[1] / jnp.sum(rows, axis=1)).astype(rows.dtype) @ rows
 
         # Block after block: all at once would need a grid for each particle.
         size = block_size(len(particles), self.particles_at_once)
         blocks = particles.reshape(-1, size, self.num_parameters), shares.reshape(-1, size)
-        total = jnp.sum(jax.lax.map(add, blocks), axis=0)
+        total = jnp.sum(jax.lax.map(add, blocks), axis=0, dtype=float)
         total = total.reshape((self.config.arm_axis.size,) * self.num_arms)
         noise = jnp.exp(shares @ jnp.log(jax.vmap(self.noise)(particles)))
         return self._belief(total, noise, Statistics.empty(self.num_arms))
 
-    def _belief(self, weights: Tensor, noise: Scalar, statistics: Statistics) -> GridBelief:
+    def _belief(self, masses: Tensor, noise: Scalar, statistics: Statistics) -> GridBelief:
         config = self.config
-        log_likelihood = self._log_likelihood(noise, statistics)
-        return grid_belief(
-            weights, log_likelihood, statistics, config.arm_axis, noise, config.likelihood
-        )
+        return GridBelief.of(masses, statistics, config.arm_axis, noise, config.likelihood)
 
     def _log_likelihood(self, noise: Scalar, statistics: Statistics) -> ArmCells:
         return arm_log_likelihood(statistics, self.config.arm_axis, noise, self.config.likelihood)
@@ -343,16 +338,22 @@ class LogDensityModel(PopulationModel):
         return pull_back(shares)[0]
 
 
-def _unnormalised(log_density: Tensor) -> Tensor:
+def _explain(log_density: Tensor, log_likelihood: ArmCells) -> Tensor:
+    """Add the log-likelihood of every arm, in the precision of the density.
+
+    In logarithms, so that a user far from all of a particle's mass is not lost to rounding.
+    """
+    return log_density + spread(log_likelihood).astype(log_density.dtype)
+
+
+def _exponentials(log_masses: Tensor) -> tuple[Tensor, Scalar]:
+    """Compute masses with their largest at one, and the logarithm of the sum of all as given."""
     # Flat, since the processor likes long runs.
-    flat = log_density.ravel()
-    return once(jnp.exp(flat - jnp.max(flat))).reshape(log_density.shape)
-
-
-def _scaled(log_likelihood: ArmCells, like: Tensor) -> tuple[ArmCells, Scalar]:
-    """Scale each arm's vector to a maximum of one, and return the log of what was taken out."""
-    peaks = jnp.max(log_likelihood, axis=1)
-    return jnp.exp(log_likelihood - peaks[:, None]).astype(like.dtype), jnp.sum(peaks)
+    flat = log_masses.ravel()
+    peak = jnp.max(flat)
+    masses = once(jnp.exp(flat - peak))
+    log_total = jnp.log(jnp.sum(masses)).astype(float) + peak
+    return masses.reshape(log_masses.shape), log_total
 
 
 def _build_tables(

@@ -8,6 +8,7 @@ around each sample mean. The gradient is that of the sum as it is computed, in c
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
@@ -19,9 +20,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from cocobandits.models.base import Statistics, UserRows
+from cocobandits.models.blocks import block_size
 from cocobandits.models.log_density.basis import Basis
 from cocobandits.models.log_density.context_points import ContextPoints, Shares
-from cocobandits.models.log_density.expansion import Expansion
+from cocobandits.models.log_density.expansion import Expansion, expand_columns, sum_columns
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
 from cocobandits.models.log_density.tensors import Tensor, once
@@ -32,6 +34,8 @@ from cocobandits.types import Particles, PerParticle, Scalar
 Arms = tuple[int, ...]
 # Over the cells of some of the arms, and over context points and particles: a column for each.
 Table = Float[Array, "_ column"]
+# Coefficients of products of one function per arm.
+Cores = Float[Array, "core point particle"]
 
 # How many noise deviations around a sample mean are looked at: beyond, exp(-18) of the peak.
 _REACH = 6.0
@@ -57,6 +61,14 @@ class UserPlan(NamedTuple):
     log_likelihoods: Float[Array, "user arm cell"]
     constant: Scalar
     demand: Shares
+
+    def window(self, row: Int[Array, ""], arms: Iterable[int]) -> Float[Array, " cell"]:
+        """Add up the log-likelihoods of some arms at every combination of their cells."""
+        return reduce(
+            lambda left, arm: jnp.add.outer(left, self.log_likelihoods[row, arm]).ravel(),
+            arms,
+            jnp.zeros(1, self.log_likelihoods.dtype),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,30 +137,73 @@ class EvidenceTables:
             weights @ shares,
         )
 
-    def sum_block(self, particles: Particles, plan: UserPlan) -> tuple[PerParticle, Particles]:
-        """Sum over all users, for particles that are few enough to share the cache."""
+    def sum_rows(
+        self, particles: Particles, plan: UserPlan, particles_at_once: int
+    ) -> tuple[PerParticle, Particles]:
+        """Sum over all users, with tables for so many particles at once."""
 
-        def at_points(block: Particles) -> Float[Array, "mode point particle"]:
+        def at_points(given: Particles) -> Cores:
             at = jax.vmap(self.basis.coefficients, in_axes=(None, 0), out_axes=1)
-            return jax.vmap(at, in_axes=(0, None), out_axes=2)(block, self.points.contexts)
+            coefficients = jax.vmap(at, in_axes=(0, None), out_axes=2)(given, self.points.contexts)
+            return self.expansion.cores(coefficients)
 
-        coefficients, pull_back = jax.vjp(at_points, particles)
-        num_columns = coefficients.shape[1] * coefficients.shape[2]
-        log_density = self.expansion.expand_columns(coefficients.reshape(-1, num_columns))
+        cores, pull_back = jax.vjp(at_points, particles)
+        size = block_size(len(particles), particles_at_once)
+        blocks = jnp.moveaxis(cores.reshape(*cores.shape[:2], -1, size), 2, 0)
+        values, slopes = jax.lax.map(lambda block: self._sum_block(block, plan), blocks)
+        slopes = jnp.moveaxis(slopes, 0, 2).reshape(cores.shape)
+        values, slopes = self._add_whole_rows(cores, plan, values.ravel(), slopes)
+        return values, pull_back(slopes)[0]
+
+    def _sum_block(self, cores: Cores, plan: UserPlan) -> tuple[PerParticle, Cores]:
+        """Sum over the users who lack rewards of an arm, and all normalisers."""
+        functions = [self.expansion.functions] * self.num_arms
+        num_particles = cores.shape[-1]
+        log_density = expand_columns(cores.reshape(len(cores), -1), functions)
         top = jnp.max(log_density, axis=0)
         density = once(jnp.exp(log_density - top[None, :]))
         masses = self._masses(density)
-        log_total = (jnp.log(masses[()][0]) + top).reshape(-1, len(particles))
+        log_total = (jnp.log(masses[()][0]) + top).reshape(-1, num_particles)
         values = plan.constant - plan.demand @ log_total.astype(float)
-        demand = jnp.repeat(plan.demand, len(particles)).astype(density.dtype)
+        demand = jnp.repeat(plan.demand, num_particles).astype(density.dtype)
         slopes: dict[Arms, Table] = {(): -demand[None, :]}
-        for number, arms in enumerate(self.arm_sets[1:], start=1):
-            is_whole = len(arms) == self.num_arms
-            table = log_density if is_whole else jnp.log(masses[arms]) + top[None, :]
+        for number, arms in enumerate(self.arm_sets[1:-1], start=1):
+            table = jnp.log(masses[arms]) + top[None, :]
             between = plan.bounds[number], plan.bounds[number + 1]
             values, slopes[arms] = self._add_rows(arms, table, between, plan, values)
-        gradients = self.expansion.sum_columns(self._spread(slopes, masses, density))
-        return values, pull_back(gradients.reshape(coefficients.shape))[0]
+        gradients = sum_columns(self._spread(slopes, masses, density), functions)
+        return values, gradients.reshape(cores.shape)
+
+    def _add_whole_rows(
+        self, cores: Cores, plan: UserPlan, values: PerParticle, slopes: Cores
+    ) -> tuple[PerParticle, Cores]:
+        """Add the users with rewards of all arms: no sum over arms, so their cells are enough.
+
+        The log-density itself is read between the points, by the coefficients that make it.
+        """
+        num_cores, num_points, num_particles = cores.shape
+        flat = jnp.moveaxis(cores, 1, 0).reshape(num_points, -1)
+
+        def add_row(
+            row: Int[Array, ""], sums: tuple[PerParticle, Float[Array, "point _"]]
+        ) -> tuple[PerParticle, Float[Array, "point _"]]:
+            values, slopes = sums
+            shares, weight = plan.shares[row], plan.weights[row]
+            functions = [
+                jax.lax.dynamic_slice_in_dim(self.expansion.functions, start, self.width)
+                for start in plan.starts[row]
+            ]
+            log_density = expand_columns((shares @ flat).reshape(num_cores, -1), functions)
+            log_evidence, posterior = _weigh(log_density, plan.window(row, range(self.num_arms)))
+            gradient = weight * sum_columns(posterior, functions)
+            return values + weight * log_evidence, slopes + jnp.outer(shares, gradient)
+
+        begin = jnp.moveaxis(slopes, 1, 0).reshape(num_points, -1)
+        values, after = jax.lax.fori_loop(
+            plan.bounds[-2], plan.bounds[-1], add_row, (values, begin)
+        )
+        after = after.reshape(num_points, num_cores, num_particles)
+        return values, jnp.moveaxis(after, 0, 1)
 
     def _shape(self, arms: Arms) -> tuple[int, ...]:
         """Give each arm of a set an axis of its own, before the columns."""
@@ -194,21 +249,12 @@ class EvidenceTables:
             shares, weight = jnp.repeat(plan.shares[row], len(values)), plan.weights[row]
             window = jax.lax.dynamic_slice(tensor, corner, sizes).reshape(-1, num_columns)
             read = (window * shares[None, :]).reshape(len(window), num_points, -1)
-            likelihood = reduce(
-                lambda left, arm: jnp.add.outer(left, plan.log_likelihoods[row, arm]).ravel(),
-                arms,
-                jnp.zeros(1, table.dtype),
-            )
-            log_mass = jnp.sum(read, axis=1) + likelihood[:, None]
-            peak = jnp.max(log_mass, axis=0)
-            mass = once(jnp.exp(log_mass - peak[None, :]))
-            total = jnp.sum(mass, axis=0)
-            posterior = mass * (weight / total)[None, :]
-            spread = jnp.tile(posterior, (1, num_points)) * shares[None, :]
+            log_evidence, posterior = _weigh(jnp.sum(read, axis=1), plan.window(row, arms))
+            spread = jnp.tile(weight * posterior, (1, num_points)) * shares[None, :]
             before = jax.lax.dynamic_slice(slopes, corner, sizes)
             after = before + spread.reshape(sizes)
             slopes = jax.lax.dynamic_update_slice(slopes, after, corner)
-            return values + (weight * (jnp.log(total) + peak)).astype(float), slopes
+            return values + weight * log_evidence, slopes
 
         values, slopes = jax.lax.fori_loop(*between, add_row, (values, jnp.zeros_like(tensor)))
         return values, slopes.reshape(table.shape)
@@ -226,7 +272,7 @@ class EvidenceTables:
             self._repeat(ratios[arms], self._larger(arms)[1])
             for arms in self.arm_sets[-1 - self.num_arms : -1]
         )
-        return density * factor + slopes[self.arm_sets[-1]]
+        return density * factor
 
     def _repeat(self, table: Table, axis: int) -> Table:
         """Say the same for all cells of one more arm."""
@@ -234,3 +280,14 @@ class EvidenceTables:
         split = table.reshape(num_before, 1, -1)
         shape = (num_before, self.axis.size, split.shape[-1])
         return jnp.broadcast_to(split, shape).reshape(-1, num_columns)
+
+
+def _weigh(
+    log_mass: Float[Array, "cell particle"], log_likelihood: Float[Array, " cell"]
+) -> tuple[PerParticle, Float[Array, "cell particle"]]:
+    """Compute a user's log-evidence for every particle, and the posterior of the cells."""
+    joint = log_mass + log_likelihood[:, None]
+    peak = jnp.max(joint, axis=0)
+    mass = once(jnp.exp(joint - peak[None, :]))
+    total = jnp.sum(mass, axis=0)
+    return (jnp.log(total) + peak).astype(float), mass / total[None, :]

@@ -1,5 +1,7 @@
 """Tensors with one axis of cells per arm: products with, and sums down to, one vector per arm."""
 
+from functools import reduce
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -23,14 +25,20 @@ def times(weights: Tensor, factors: ArmCells) -> Tensor:
     return weights
 
 
-def marginals(probabilities: Tensor) -> ArmCells:
+def spread(vectors: ArmCells) -> Tensor:
+    """Add one number per arm in every cell."""
+    return reduce(jnp.add.outer, vectors)
+
+
+def marginals(masses: Tensor) -> ArmCells:
     """Sum over all arms but one, for each arm; in double precision from there on."""
     rows = []
-    for _ in range(probabilities.ndim):
-        # The last arm's share, then on without that arm.
-        rows.append(jnp.sum(probabilities.reshape(-1, probabilities.shape[-1]), axis=0))
-        probabilities = probabilities @ jnp.ones(probabilities.shape[-1], probabilities.dtype)
-    return jnp.stack(rows[::-1]).astype(float)
+    for _ in range(masses.ndim):
+        # The first arm's share, then on without that arm: long runs, as the processor likes them.
+        slices = masses.reshape(len(masses), -1)
+        rows.append(slices @ jnp.ones(slices.shape[1], masses.dtype))
+        masses = jnp.sum(slices, axis=0).reshape(masses.shape[1:])
+    return jnp.stack(rows).astype(float)
 
 
 def pair_marginal(values: Tensor, first: int, second: int) -> Float[Array, "cell cell"]:

@@ -6,6 +6,7 @@ probabilities of those truncated normals. They depend on the user's rewards and 
 are computed once for all particles unless each has a noise of its own.
 """
 
+import itertools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -87,8 +88,17 @@ def _spread(duels: Duels) -> Float[Array, "arm *cells"]:
     is_top = cells == cells.max(axis=0)
     columns = []
     for arm in range(num_arms):
-        rivals = tuple(is_top[rival].astype(int) for rival in range(num_arms) if rival != arm)
-        columns.append(jnp.where(is_top[arm], duels[arm][(cells[arm], *rivals)], 0.0))
+        rivals = [rival for rival in range(num_arms) if rival != arm]
+        column = jnp.zeros(cells.shape[1:])
+        # Choosing by masks is quicker than looking up.
+        for pattern in itertools.product((False, True), repeat=len(rivals)):
+            shares_cell = np.stack(
+                [is_top[rival] == side for rival, side in zip(rivals, pattern, strict=True)]
+            )
+            entry = duels[arm][(slice(None), *map(int, pattern))]
+            entry = jnp.expand_dims(entry, [axis for axis in range(num_arms) if axis != arm])
+            column = jnp.where(is_top[arm] & shares_cell.all(axis=0), entry, column)
+        columns.append(column)
     return jnp.stack(columns)
 
 
