@@ -44,8 +44,9 @@ Results = dict[str, Any]
 class Bench:
     """Measures part by part; the library's own run is made once and shared."""
 
-    def __init__(self, scale: Scale) -> None:
+    def __init__(self, scale: Scale, kept: Path | None = None) -> None:
         self.scale = scale
+        self.kept = kept
         self._runs: runs.LibraryRuns | None = None
 
     @property
@@ -75,18 +76,18 @@ class Bench:
             "memory": lambda: {"peak_memory_mb": startup.measure_memory(scale)},
             "users": lambda: growth.measure_users(scale),
             "reproduction": lambda: {
-                "reproduction_minutes": reproduction.measure_reproduction(scale)
+                "reproduction_minutes": reproduction.measure_reproduction(scale, self.kept)
             },
             "quality": lambda: {"quality": quality.measure_quality(scale)},
         }
 
 
-def measure(scale: Scale, chosen: list[str] | None, known: Results, console: Console) -> Results:
+def measure(bench: Bench, chosen: list[str] | None, known: Results, console: Console) -> Results:
     """Measure some parts, or all, and put them beside what is known of the others."""
     described = machine.describe()
-    results = {**known, "scale": scale.name, "machine": described}
+    results = {**known, "scale": bench.scale.name, "machine": described}
     measured = dict(known.get("measured", {}))
-    for name, part in Bench(scale).parts().items():
+    for name, part in bench.parts().items():
         if chosen and name not in chosen:
             continue
         began = time.perf_counter()
@@ -125,6 +126,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--literal-steps", type=int, help="observations of the literal reference")
     parser.add_argument("--only", action="append", choices=list(Bench(TINY).parts()))
     parser.add_argument("--out", type=Path, help="where to write the results")
+    parser.add_argument("--keep", type=Path, help="where to keep the run of the part reproduction")
     return parser.parse_args()
 
 
@@ -139,7 +141,8 @@ def main() -> None:
     path = options.out or (RESULTS if scale.name == FULL.name else None)
     known = json.loads(path.read_text("utf-8")) if options.only and path and path.exists() else {}
     console = Console(stderr=True)
-    results = without_nan(measure(scale, options.only, known, console))
+    bench = Bench(scale, options.keep)
+    results = without_nan(measure(bench, options.only, known, console))
     text = json.dumps(results, indent=2)
     if path:
         path.write_text(text + "\n", encoding="utf-8")

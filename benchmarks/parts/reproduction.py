@@ -4,13 +4,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from cocobandits.experiments.presets import PAPER_POLICIES
 from parts.scale import Scale
 
 
-def measure_reproduction(scale: Scale) -> float:
-    """Run the command as a user would, report included; return the minutes."""
+def measure_reproduction(scale: Scale, kept: Path | None = None) -> float:
+    """Run the command as a user would, report included; return the minutes.
+
+    The run folder is thrown away, unless a place to keep it is given.
+    """
     start = "from cocobandits.cli.main import main; main()"
     command = [sys.executable, "-c", start, "reproduce"]
     for policy in PAPER_POLICIES:
@@ -18,7 +22,7 @@ def measure_reproduction(scale: Scale) -> float:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         subprocess.run(
-            [*command, *scale.reproduction, "--out", f"{folder}/run"],
+            [*command, *scale.reproduction, "--out", str(kept or Path(folder) / "run")],
             check=True,
             capture_output=True,
         )

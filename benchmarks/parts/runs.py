@@ -15,7 +15,7 @@ from literal_runs import replay
 from cocobandits.environments.registry import build_environment
 from cocobandits.policies.registry import log_density_model
 from parts.scale import Scale
-from parts.timed import TimedRun, interactions, reopened, timed_run, warm_run
+from parts.timed import TimedRun, interactions, opened, timed_run, warm_run
 
 ENVIRONMENT, POLICY, SEED = "mixture", "gids", 0
 # Observations before the other side has its turn: what disturbs the machine disturbs both.
@@ -44,7 +44,7 @@ def measure_run(scale: Scale, runs: LibraryRuns) -> dict[str, Any]:
     replay(_literal(scale, runs, capacity), history[:1])
     compiled = time.perf_counter() - began
     posterior, environment = _literal(scale, runs, capacity), build_environment(ENVIRONMENT)
-    run = reopened(environment, POLICY, SEED, scale.paper, runs.cold)
+    run = TimedRun(opened(environment, POLICY, SEED, scale.paper))
     library = interactions(run, environment, SEED)
     literal_seconds, processor = 0.0, {"literal": 0.0, "library": 0.0}
     for first in range(0, len(history), _TURN):

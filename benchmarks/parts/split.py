@@ -81,7 +81,8 @@ def _likelihood(scale: Scale, run: TimedRun, limits: dict[str, float]) -> dict[s
     nearest = [min(nodes.tolist(), key=lambda node: _gap(node, context)) for context in contexts]
     change = change_of([tuple(node) for node in nearest], statistics)
     evaluate = jax.jit(HistoryPath(model).log_likelihood_and_gradient)
-    points, everything = jnp.asarray(nodes), jnp.ones(())
+    assert model._tables is not None
+    points, everything = model._tables.points.contexts, jnp.ones(())
     taken = in_turns(
         {
             "all": lambda: evaluate(particles, change, everything),
@@ -89,10 +90,12 @@ def _likelihood(scale: Scale, run: TimedRun, limits: dict[str, float]) -> dict[s
         },
         scale.repeats,
     )
-    count = len(particles) * len(nodes) * model.config.arm_axis.size**model.num_arms
-    bound = count / limits["exponentials_per_second64"]
+    count = len(particles) * len(points) * model.config.arm_axis.size**model.num_arms
+    bits = {"single": 32, "double": 64}[scale.paper.precision]
+    bound = count / limits[f"exponentials_per_second{bits}"]
     return {
         "exponentials": count,
+        "bits": bits,
         "value_and_gradient_seconds": taken["all"],
         "densities_seconds": taken["densities"],
         "exponentials_only_seconds": bound,

@@ -32,6 +32,7 @@ class TimedRun:
     study: Study
     history: list[Interaction] = field(default_factory=list)
     regrets: list[float] = field(default_factory=list)
+    enrolment_seconds: list[float] = field(default_factory=list)
     decision_seconds: list[float] = field(default_factory=list)
     reward_seconds: list[float] = field(default_factory=list)
     compile_seconds: list[float] = field(default_factory=list)
@@ -43,9 +44,9 @@ class TimedRun:
         return np.array([info.is_rejuvenated for info in self.health], dtype=bool)
 
     def seconds(self, first: int = 0, last: int | None = None) -> float:
-        """Add up decisions and updates of a stretch."""
-        stretch = slice(first, last)
-        return sum(self.decision_seconds[stretch]) + sum(self.reward_seconds[stretch])
+        """Add up all calls of a stretch."""
+        calls = (self.enrolment_seconds, self.decision_seconds, self.reward_seconds)
+        return sum(sum(taken[first:last]) for taken in calls)
 
     def quiet_rewards(self, first: int = 0, last: int | None = None) -> list[float]:
         """List the seconds of updates that moved nothing."""
@@ -61,7 +62,7 @@ def timed_run(
     environment: Environment, policy: str, seed: int, settings: CocoSettings, num_steps: int
 ) -> TimedRun:
     """Serve the first interactions of an environment."""
-    run = TimedRun(_open(environment, policy, seed, settings))
+    run = TimedRun(opened(environment, policy, seed, settings))
     deque(itertools.islice(interactions(run, environment, seed), num_steps), maxlen=0)
     return run
 
@@ -70,19 +71,9 @@ def warm_run(
     environment: Environment, policy: str, seed: int, settings: CocoSettings, cold: TimedRun
 ) -> TimedRun:
     """Make the same run again, with everything compiled."""
-    run = reopened(environment, policy, seed, settings, cold)
+    run = TimedRun(opened(environment, policy, seed, settings))
     deque(itertools.islice(interactions(run, environment, seed), len(cold.history)), maxlen=0)
     return run
-
-
-def reopened(
-    environment: Environment, policy: str, seed: int, settings: CocoSettings, cold: TimedRun
-) -> TimedRun:
-    """Start the same run again, for which everything was compiled."""
-    study = _open(environment, policy, seed, settings)
-    # A study builds its own policy, and JAX may compile anew for another object.
-    study._policy = cold.study._policy
-    return TimedRun(study)
 
 
 def interactions(run: TimedRun, environment: Environment, seed: int) -> Iterator[None]:
@@ -95,6 +86,7 @@ def interactions(run: TimedRun, environment: Environment, seed: int) -> Iterator
         began = time.perf_counter()
         if user_step == 0:
             study.enrol(name, world.cohort.contexts[user])
+        enrolled = time.perf_counter()
         decision = study.decide(name)
         decided = time.perf_counter()
         arm = environment.arms.index(decision.arm)
@@ -108,7 +100,8 @@ def interactions(run: TimedRun, environment: Environment, seed: int) -> Iterator
             Interaction(user, tuple(map(float, context)), arm, study.design.standardise(reward))
         )
         run.regrets.append(float(means.max() - means[arm]))
-        run.decision_seconds.append(decided - began)
+        run.enrolment_seconds.append(enrolled - began)
+        run.decision_seconds.append(decided - enrolled)
         run.reward_seconds.append(learned - resumed)
         run.compile_seconds.append(_COMPILE_CLOCK.seconds - compiled)
         assert study.health is not None
@@ -116,7 +109,8 @@ def interactions(run: TimedRun, environment: Environment, seed: int) -> Iterator
         yield
 
 
-def _open(environment: Environment, policy: str, seed: int, settings: CocoSettings) -> Study:
+def opened(environment: Environment, policy: str, seed: int, settings: CocoSettings) -> Study:
+    """Open a study with the range that the paper gives the policy, if it does."""
     is_paper = has_paper_range(environment.name, policy)
     reward_range = PAPER_RANGE if is_paper else environment.reward_range
     return open_study(environment, policy, seed, settings, reward_range)

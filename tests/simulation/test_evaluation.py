@@ -12,7 +12,7 @@ from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import build_environment
 from cocobandits.errors import UnsupportedError
 from cocobandits.models.base import Statistics
-from cocobandits.simulation.evaluation import evaluate
+from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, simulate, telling
 from cocobandits.simulation.world import draw_evaluation, draw_world
 
@@ -77,14 +77,14 @@ def test_evaluation_matches_a_slow_loop(policy):
     study = trained(policy)
     expected = slow_evaluation(study, BATCH)
     assert expected > 0
-    assert evaluate(study, BATCH) == pytest.approx(expected, rel=1e-12)
+    assert Evaluation(BATCH).regret(study) == pytest.approx(expected, rel=1e-12)
 
 
 def test_evaluation_orders_ignorance_and_truth():
     """The truth costs a newcomer much less than knowing nothing."""
     batch = draw_evaluation(ENVIRONMENT, 1, num_users=60, num_pulls=4)
     losses = {
-        policy: evaluate(open_study(ENVIRONMENT, policy, 0, SETTINGS), batch)
+        policy: Evaluation(batch).regret(open_study(ENVIRONMENT, policy, 0, SETTINGS))
         for policy in ("ind-ts", "oracle-ts")
     }
     assert losses["oracle-ts"] < 0.6 * losses["ind-ts"]
@@ -94,7 +94,9 @@ def test_evaluation_orders_ignorance_and_truth():
 def test_evaluation_changes_nothing(policy):
     """Two equal studies, one of them evaluated: the same state and decisions, bit for bit."""
     evaluated, left_alone = trained(policy), trained(policy)
-    first = evaluate(evaluated, BATCH)
+    newcomers = Evaluation(BATCH)
+    first = newcomers.regret(evaluated)
+    assert newcomers.regret(evaluated) == first
     for one, other in zip(
         jax.tree.leaves(evaluated._state), jax.tree.leaves(left_alone._state), strict=True
     ):
@@ -106,7 +108,8 @@ def test_evaluation_changes_nothing(policy):
             study.reward(study.decide("next").id, value)
     assert evaluated.decide("next") == left_alone.decide("next")
     # The prior moved with those rewards, and is measured anew.
-    assert evaluate(evaluated, BATCH) != first
+    assert newcomers.regret(evaluated) != first
+    assert newcomers.regret(left_alone) != first
 
 
 def test_batch_is_fixed_by_the_seed_alone():
@@ -130,4 +133,4 @@ def test_newcomers_are_not_the_users_of_the_run():
 def test_policy_without_beliefs_cannot_be_evaluated():
     study = open_study(ENVIRONMENT, "uniform", 0, replace(SETTINGS, prior=None))
     with pytest.raises(UnsupportedError, match="holds beliefs; got policy='uniform'"):
-        evaluate(study, BATCH)
+        Evaluation(BATCH).regret(study)

@@ -11,9 +11,9 @@ from cocobandits.environments.registry import build_environment
 from cocobandits.errors import UnsupportedError
 from cocobandits.experiments.presets import Experiment, range_for
 from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, HYPERPARAMETERS, RECORDS
-from cocobandits.simulation.evaluation import evaluate
+from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, simulate, telling
-from cocobandits.simulation.world import EvaluationBatch, World, draw_evaluation, draw_world
+from cocobandits.simulation.world import World, draw_evaluation, draw_world
 from cocobandits.study import Study
 
 # Called after every interaction with the number of steps made and the regret so far.
@@ -53,9 +53,11 @@ def run_cell(cell: Cell, experiment: Experiment, on_step: OnStep) -> CellResult:
     environment = build_environment(cell.environment)
     world = draw_world(environment, cell.seed)
     scale = experiment.scale
-    batch = draw_evaluation(environment, cell.seed, scale.evaluation_users, scale.evaluation_pulls)
+    newcomers = Evaluation(
+        draw_evaluation(environment, cell.seed, scale.evaluation_users, scale.evaluation_pulls)
+    )
     study = _open(cell, experiment, environment, world)
-    rows = _Rows([], _evaluations(cell, study, batch, 0), [], [])
+    rows = _Rows([], _evaluations(cell, study, newcomers, 0), [], [])
     ends = _round_ends(environment)
     seconds, regret, started = 0.0, 0.0, time.perf_counter()
     for record in simulate(study, environment, world):
@@ -66,7 +68,7 @@ def run_cell(cell: Cell, experiment: Experiment, on_step: OnStep) -> CellResult:
             rows.health.append(_health(cell, study, record.step))
             rows.hyperparameters.extend(_hyperparameters(cell, study, record.step))
         if record.step in ends:
-            rows.evaluations.extend(_evaluations(cell, study, batch, ends[record.step]))
+            rows.evaluations.extend(_evaluations(cell, study, newcomers, ends[record.step]))
         on_step(record.step + 1, regret)
         started = time.perf_counter()
     return CellResult(
@@ -96,10 +98,10 @@ def _round_ends(environment: Environment) -> dict[int, int]:
 
 
 def _evaluations(
-    cell: Cell, study: Study, batch: EvaluationBatch, num_rounds: int
+    cell: Cell, study: Study, newcomers: Evaluation, num_rounds: int
 ) -> list[dict[str, Any]]:
     try:
-        regret = evaluate(study, batch)
+        regret = newcomers.regret(study)
     except UnsupportedError:
         return []  # a policy without beliefs has no prior to try out
     return [cell._asdict() | {"round": num_rounds, "regret": regret}]

@@ -11,26 +11,51 @@ import numpy as np
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.simulation.world import EvaluationBatch
 from cocobandits.study import Study
+from cocobandits.study.design import StudyDesign
 
 
-def evaluate(study: Study, batch: EvaluationBatch) -> float:
-    """Compute the regret that the learned prior costs a newcomer, on average over the batch.
+class Evaluation:
+    """The same newcomers, served again whenever the prior has changed."""
 
-    Raises:
-        UnsupportedError: the policy holds no beliefs.
-    """
-    design, means = study.design, batch.cohort.arm_means
-    rewards = (means[:, None, :] + batch.noise - design.centre) * design.scale
-    beliefs = [study.prior(context) for context in batch.cohort.contexts]
-    together = jax.tree.map(lambda *parts: jnp.stack(parts), *beliefs)
-    arms = _serve_all(together, jnp.asarray(rewards), jnp.asarray(batch.draws))
-    earned = np.take_along_axis(means, np.asarray(arms), axis=1)
-    return float(np.mean(np.sum(means.max(axis=1)[:, None] - earned, axis=1)))
+    def __init__(self, batch: EvaluationBatch) -> None:
+        self._batch = batch
+        self._priors: list[Belief] = []
+        self._regret = 0.0
+
+    def regret(self, study: Study) -> float:
+        """Compute the regret that the learned prior costs a newcomer, on average over the batch.
+
+        Raises:
+            UnsupportedError: the policy holds no beliefs.
+        """
+        priors = [study.prior(context) for context in self._batch.cohort.contexts]
+        if not _are_equal(priors, self._priors):
+            self._priors, self._regret = priors, self._serve(priors, study.design)
+        return self._regret
+
+    def _serve(self, priors: list[Belief], design: StudyDesign) -> float:
+        batch, means = self._batch, self._batch.cohort.arm_means
+        rewards = (means[:, None, :] + batch.noise - design.centre) * design.scale
+        arms = _serve_all(priors, jnp.asarray(rewards), jnp.asarray(batch.draws))
+        earned = np.take_along_axis(means, np.asarray(arms), axis=1)
+        return float(np.mean(np.sum(means.max(axis=1)[:, None] - earned, axis=1)))
+
+
+def _are_equal(priors: list[Belief], others: list[Belief]) -> bool:
+    numbers, other_numbers = jax.tree.leaves(priors), jax.tree.leaves(others)
+    return len(numbers) == len(other_numbers) and all(map(np.array_equal, numbers, other_numbers))
 
 
 @jax.jit
-def _serve_all(beliefs: Belief, rewards: jax.Array, draws: jax.Array) -> jax.Array:
-    return jax.vmap(_serve)(beliefs, rewards, draws)
+def _serve_all(priors: list[Belief], rewards: jax.Array, draws: jax.Array) -> jax.Array:
+    """Serve all newcomers at once: their beliefs have the same structure."""
+    structure = jax.tree.structure(priors[0])
+    numbers = [jnp.stack(parts) for parts in zip(*map(jax.tree.leaves, priors), strict=True)]
+
+    def serve(numbers: list[jax.Array], rewards: jax.Array, draws: jax.Array) -> jax.Array:
+        return _serve(jax.tree.unflatten(structure, numbers), rewards, draws)
+
+    return jax.vmap(serve)(numbers, rewards, draws)
 
 
 def _serve(belief: Belief, rewards: jax.Array, draws: jax.Array) -> jax.Array:
