@@ -226,7 +226,7 @@ class LiteralPosterior:
         capacity: how many users there will be.
         seed: fixes every draw.
         num_particles: N.
-        dtype: of particles, basis and likelihoods; the library's is float64.
+        dtype: of particles, basis and likelihoods.
     """
 
     def __init__(

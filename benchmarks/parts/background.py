@@ -65,7 +65,7 @@ def _serve(
         decided = time.perf_counter()
         arm = environment.arms.index(decision.arm)
         value = float(world.cohort.arm_means[user][arm] + world.noise[user, step, arm])
-        resumed = time.perf_counter()
+        is_moving, resumed = is_moving and study.is_moving, time.perf_counter()
         study.reward(decision.id, value)
         if is_moving:
             decisions.append(decided - began)

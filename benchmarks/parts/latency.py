@@ -17,6 +17,7 @@ def latency_of(run: TimedRun) -> dict[str, Any]:
     return {
         "interactions": len(run.history),
         "rejuvenations": len(moved),
+        "enrolment_ms_p50": milliseconds([taken for taken in run.enrolment_seconds if taken], 50),
         "rejuvenation_seconds": float(np.median(moved)) if moved else float("nan"),
         **{
             f"{name}_ms_p{percent}": milliseconds(seconds, percent)

@@ -7,9 +7,10 @@ decide before every reward. What is compiled is compiled before.
 import itertools
 import time
 from collections import deque
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from literal import LiteralPosterior
+from literal import RESAMPLE_EVERY, LiteralPosterior
 from literal_runs import replay
 
 from cocobandits.environments.registry import build_environment
@@ -41,7 +42,7 @@ def measure_run(scale: Scale, runs: LibraryRuns) -> dict[str, Any]:
     history = runs.cold.history[: scale.literal_steps]
     capacity = 1 + max(each.user for each in history)
     began = time.perf_counter()
-    replay(_literal(scale, runs, capacity), history[:1])
+    replay(_literal(scale, runs, capacity), history[:RESAMPLE_EVERY])
     compiled = time.perf_counter() - began
     posterior, environment = _literal(scale, runs, capacity), build_environment(ENVIRONMENT)
     run = TimedRun(opened(environment, POLICY, SEED, scale.paper))
@@ -74,5 +75,6 @@ def measure_run(scale: Scale, runs: LibraryRuns) -> dict[str, Any]:
 
 
 def _literal(scale: Scale, runs: LibraryRuns, capacity: int) -> LiteralPosterior:
-    model = log_density_model(runs.cold.study.design.problem(), scale.paper)
+    settings = replace(scale.paper, precision="double")
+    model = log_density_model(runs.cold.study.design.problem(), settings)
     return LiteralPosterior(model, capacity, SEED, scale.paper.inference.num_particles)

@@ -71,9 +71,7 @@ def warm_run(
     environment: Environment, policy: str, seed: int, settings: CocoSettings, cold: TimedRun
 ) -> TimedRun:
     """Make the same run again, with everything compiled."""
-    run = TimedRun(opened(environment, policy, seed, settings))
-    deque(itertools.islice(interactions(run, environment, seed), len(cold.history)), maxlen=0)
-    return run
+    return timed_run(environment, policy, seed, settings, len(cold.history))
 
 
 def interactions(run: TimedRun, environment: Environment, seed: int) -> Iterator[None]:
@@ -100,7 +98,7 @@ def interactions(run: TimedRun, environment: Environment, seed: int) -> Iterator
             Interaction(user, tuple(map(float, context)), arm, study.design.standardise(reward))
         )
         run.regrets.append(float(means.max() - means[arm]))
-        run.enrolment_seconds.append(enrolled - began)
+        run.enrolment_seconds.append(enrolled - began if user_step == 0 else 0.0)
         run.decision_seconds.append(decided - enrolled)
         run.reward_seconds.append(learned - resumed)
         run.compile_seconds.append(_COMPILE_CLOCK.seconds - compiled)

@@ -9,6 +9,7 @@ import pytest
 
 from cocobandits.models.base import Statistics, UserRows
 from cocobandits.models.log_density import Axis, CategoricalAxis, LogDensityConfig, LogDensityModel
+from cocobandits.models.log_density import model as model_module
 from cocobandits.models.log_density.context_points import ContextPoints
 from cocobandits.models.log_density.model import _USERS_PER_POINT
 
@@ -161,3 +162,27 @@ def test_shares_read_polynomials_exactly(value):
         np.testing.assert_allclose(
             shares @ points.contexts[:, 0] ** power, value**power, atol=1e-12
         )
+
+
+def test_long_histories_keep_their_digits_in_32_bits():
+    """Log-likelihoods of 100,000 rewards are large; what tells cells apart must not drown."""
+    models = [LogDensityModel(replace(CONFIG, precision=name)) for name in ("single", "double")]
+    count = jnp.array([1e5, 1e5, 0.0])
+    mean = jnp.array([0.33, -1.2, 0.0])
+    statistics = Statistics(count, count * mean, count * (mean**2 + 0.09))
+    particle, context = draw(models[0], 1)[0], jnp.zeros(1)
+    single, double = (model.posterior(particle, context, statistics) for model in models)
+    np.testing.assert_allclose(single.mean(), double.mean(), atol=1e-5)
+    np.testing.assert_allclose(single.best_probability(), double.best_probability(), atol=1e-5)
+    evidences = [model.log_evidence(particle, context, statistics) for model in models]
+    np.testing.assert_allclose(*evidences, atol=1e-4)
+
+
+def test_tables_that_would_fill_the_memory_are_not_made(monkeypatch):
+    """Beyond the limit every user's own evidence is computed."""
+    config = replace(CONFIG, context_points=4)
+    by_tables, exact = both(config)
+    monkeypatch.setattr(model_module, "_MOST_COEFFICIENTS", 1)
+    refused, _ = both(config)
+    assert not np.allclose(by_tables[0], exact[0], rtol=1e-9)
+    np.testing.assert_allclose(refused[0], exact[0], rtol=1e-9)

@@ -45,13 +45,13 @@ for seed in (0, 1):
     counts.append({"compilations": len(compiled) - before, "evaluations": evaluations})
 print(json.dumps(counts))
 """
-MOST_COMPILATIONS, MOST_EVALUATIONS = 53, 106
+MOST_COMPILATIONS, MOST_EVALUATIONS = 50, 92
 # Megabytes of one block of particles: read and written, and held.
 MOST_BYTES = {
-    ("gids", "gradient"): (260, 54),
-    ("gids", "decision"): (78, 23.5),
-    ("coids", "gradient"): (285, 46.5),
-    ("coids", "decision"): (58, 9.5),
+    ("gids", "gradient"): (152, 20.8),
+    ("gids", "decision"): (18, 2.2),
+    ("coids", "gradient"): (254, 39.6),
+    ("coids", "decision"): (30.5, 3.8),
 }
 
 
@@ -91,8 +91,8 @@ def test_bytes_of_what_is_computed_most(policy, what):
             state.posterior.particles, change, jnp.ones(())
         )
     else:
-        lowered = coco._read_for.lower(
-            learner.acquisition, learner.model, state.posterior.particles, jnp.zeros(1), nobody
+        lowered = coco._combine.lower(
+            learner.acquisition, learner.model, state.posterior, jnp.zeros(1), nobody
         )
     compiled = lowered.compile()
     moved = compiled.cost_analysis()["bytes accessed"]

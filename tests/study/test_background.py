@@ -245,6 +245,14 @@ def test_replay_refuses_other_calls():
         study._background.adopt(2, 1, is_waiting=False)
 
 
+def test_replay_refuses_to_adopt_early():
+    """Waiting for moves that the record adopts later would decide on other particles."""
+    study = make_study([(1, 9, 9)])
+    start_moves(study)
+    with pytest.raises(ConflictError, match="to be adopted later, as the record says"):
+        study.catch_up()
+
+
 def test_withdrawn_user_is_gone_from_the_moves_too():
     study = make_study()
     gate = Gate(study)

@@ -116,7 +116,7 @@ def truncated(
 ) -> tuple[Float[Array, "arm point"], Float[Array, "arm point"]]:
     """Compute each arm's density and distribution function at points, each within its cell.
 
-    The normal distribution function is evaluated once per edge and once per point.
+    The normal distribution function is evaluated twice per cell and once per point.
     """
     mean = sample_mean(statistics)[:, None]
     deviation = mean_deviation(statistics, reward_noise)[:, None]

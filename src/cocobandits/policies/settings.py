@@ -34,8 +34,8 @@ class CocoSettings:
         likelihood: "cell" averages over a grid cell, "node" is the paper's.
         context_points: contexts per feature at which moves tabulate densities, to read them in
             between; None computes every user's own, exactly and slowly.
-        precision: of densities, "single" or "double"; evidences are summed in double. Single is
-            faster, and takes a user whom a particle gives less than exp(-87) for as likely as that.
+        precision: of densities, "single" or "double"; log-evidences are added in double. Single is
+            faster, and takes a user whom a particle gives less than exp(-65) for as likely as that.
         memory_limit_gb: grids that need more are refused.
         inference: particles and their moves.
         mtts: what that policy assumes.

@@ -141,6 +141,12 @@ class BackgroundMoves:
         is_time = self._is_time(num_updates, num_decisions)
         if job is None or not (is_waiting or is_time):
             return None
+        if not is_time and self._plan is not None and len(self._adoptions) < len(self._plan):
+            raise ConflictError(
+                f"Expected the moves of update={job.update.number} to be adopted later, as the "
+                f"record says; got a call that waits for them at {num_updates, num_decisions} "
+                "updates and decisions. Repeat the calls of the study that left the record."
+            )
         course = job.finish(self._policy)
         self._job = None
         self._adoptions.append(Adoption(job.update.number, num_updates, num_decisions))

@@ -192,8 +192,7 @@ class Archive(NamedTuple):
                 self.text["withdrawn"],
                 DecisionLog(**columns),
                 self.text["num_updates"],
-                # Files from before there were any have none.
-                [Adoption(*entry) for entry in self.text.get("adoptions", [])],
+                [Adoption(*entry) for entry in self.text["adoptions"]],
             )
 
     def _array(self, name: str) -> np.ndarray[Any, Any]:

@@ -51,6 +51,8 @@ from cocobandits.types import (
 _BYTES_PER_CELL = 3 * 8
 # Tables pay when the room for users is this many times the number of their points.
 _USERS_PER_POINT = 8
+# Tables of more coefficients than this, of all particles, cost more than they save.
+_MOST_COEFFICIENTS = 20_000_000
 # Cells of all particles that are read at once: as many as the processor keeps close.
 _READ_CELLS = 320_000
 # Cells of all tables of a block of particles: as many as the processor's cache holds.
@@ -236,16 +238,15 @@ class LogDensityModel(PopulationModel):
     ) -> Scalar:
         """Compute log Σ_cells P(cell | x) ∏_a L_a(cell_a)."""
         masses, _ = _exponentials(self.log_density(parameters, context))
-        log_likelihood = self._log_likelihood(self.noise(parameters), statistics)
-        peaks = jnp.max(log_likelihood, axis=1)
-        likelihood = jnp.exp(log_likelihood - peaks[:, None]).astype(masses.dtype)
+        log_likelihood, peak = _centred(self._log_likelihood(self.noise(parameters), statistics))
+        likelihood = jnp.exp(log_likelihood).astype(masses.dtype)
         explained = masses
         for arm in reversed(range(self.num_arms)):
             explained = explained @ likelihood[arm]
         # Rounding to nothing would say that no such user can be.
         explained = jnp.maximum(explained, np.finfo(masses.dtype).tiny)
         ratio = jnp.log(explained) - jnp.log(jnp.sum(masses))
-        return ratio.astype(float) + jnp.sum(peaks)
+        return ratio.astype(float) + peak
 
     def log_evidence_and_gradient(
         self, parameters: Parameters, context: Context, statistics: Statistics
@@ -255,7 +256,7 @@ class LogDensityModel(PopulationModel):
             lambda given: self.basis.coefficients(given, context), parameters
         )
         log_density = self._expansion.expand(coefficients)
-        log_likelihood = self._log_likelihood(self.noise(parameters), statistics)
+        log_likelihood, peak = _centred(self._log_likelihood(self.noise(parameters), statistics))
         prior, log_prior_total = _exponentials(log_density)
         joint, log_posterior_total = _exponentials(_explain(log_density, log_likelihood))
         posterior = joint / jnp.sum(joint)
@@ -264,14 +265,18 @@ class LogDensityModel(PopulationModel):
         if self.config.is_noise_learned:
             shares = marginals(posterior)
             gradient = gradient + self._noise_gradient(parameters, statistics, shares)
-        return log_posterior_total - log_prior_total, gradient
+        return log_posterior_total - log_prior_total + peak, gradient
 
     def log_likelihood_and_gradient(
         self, particles: Particles, rows: UserRows
     ) -> tuple[PerParticle, Particles]:
         """Sum over users by tables at a few contexts where users outnumber those by far."""
         tables = self._tables
-        if tables is None or _USERS_PER_POINT * tables.points.count > len(rows.weights):
+        if (
+            tables is None
+            or _USERS_PER_POINT * tables.points.count > len(rows.weights)
+            or tables.num_coefficients * len(particles) > _MOST_COEFFICIENTS
+        ):
             return super().log_likelihood_and_gradient(particles, rows)
         plan = tables.plan(rows)
         num_cells = tables.points.count * self.config.arm_axis.size**self.num_arms
@@ -296,8 +301,8 @@ class LogDensityModel(PopulationModel):
     ) -> GridBelief:
         """Multiply the population by the user's likelihood and normalise."""
         noise = self.noise(parameters)
-        log_density = self.log_density(parameters, context)
-        masses, _ = _exponentials(_explain(log_density, self._log_likelihood(noise, statistics)))
+        log_likelihood, _ = _centred(self._log_likelihood(noise, statistics))
+        masses, _ = _exponentials(_explain(self.log_density(parameters, context), log_likelihood))
         return self._belief(masses, noise, statistics)
 
     def marginal(
@@ -306,18 +311,18 @@ class LogDensityModel(PopulationModel):
         """Average the cell probabilities; a learned noise enters by its geometric mean."""
         shares = jnp.exp(log_weights - logsumexp(log_weights))
 
-        def add(block: tuple[Particles, LogWeights]) -> Tensor:
+        def add(total: Tensor, block: tuple[Particles, LogWeights]) -> tuple[Tensor, None]:
             masses, _ = jax.vmap(lambda each: _exponentials(self.log_density(each, context)))(
                 block[0]
             )
             rows = masses.reshape(len(masses), -1)
-            return (block[1] / jnp.sum(rows, axis=1)).astype(rows.dtype) @ rows
+            return total + (block[1] / jnp.sum(rows, axis=1)).astype(rows.dtype) @ rows, None
 
         # Block after block: all at once would need a grid for each particle.
         size = block_size(len(particles), self.particles_at_once)
         blocks = particles.reshape(-1, size, self.num_parameters), shares.reshape(-1, size)
-        total = jnp.sum(jax.lax.map(add, blocks), axis=0, dtype=float)
-        total = total.reshape((self.config.arm_axis.size,) * self.num_arms)
+        shape = (self.config.arm_axis.size,) * self.num_arms
+        total = jax.lax.scan(add, jnp.zeros(math.prod(shape)), blocks)[0].reshape(shape)
         noise = jnp.exp(shares @ jnp.log(jax.vmap(self.noise)(particles)))
         return self._belief(total, noise, Statistics.empty(self.num_arms))
 
@@ -336,6 +341,12 @@ class LogDensityModel(PopulationModel):
             lambda given: self._log_likelihood(self.noise(given), statistics), parameters
         )
         return pull_back(shares)[0]
+
+
+def _centred(log_likelihood: ArmCells) -> tuple[ArmCells, Scalar]:
+    """Take out each arm's peak: long histories have large ones, and densities may be in 32 bits."""
+    peaks = jnp.max(log_likelihood, axis=1)
+    return log_likelihood - peaks[:, None], jnp.sum(peaks)
 
 
 def _explain(log_density: Tensor, log_likelihood: ArmCells) -> Tensor:

@@ -87,6 +87,11 @@ class EvidenceTables:
         """Number of arms K."""
         return self.expansion.num_arms
 
+    @property
+    def num_coefficients(self) -> int:
+        """How many coefficients a particle has at all context points."""
+        return self.points.count * len(self.expansion.incidence)
+
     @cached_property
     def width(self) -> int:
         """Cells per window: those within reach to either side of the cell of a sample mean."""
