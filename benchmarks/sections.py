@@ -88,6 +88,12 @@ def quality(results: Results) -> list[str]:
             "mean of paired differences, library minus literal, with its standard error.",
         ),
         table(("measure", "library", "literal", "difference"), rows),
+        paragraph(
+            "Ancestors are counted at each resampling. The literal reference resamples every five",
+            "observations at the latest, the library only when the effective sample size asks for",
+            "it: fewer ancestors have descendants each time, and it happens less often. Particles",
+            "that resemble their ancestors less are the more diverse ones.",
+        ),
     ]
 
 
