@@ -14,7 +14,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,8 +82,10 @@ class Bench:
         }
 
 
-def measure(bench: Bench, chosen: list[str] | None, known: Results, console: Console) -> Results:
-    """Measure some parts, or all, and put them beside what is known of the others."""
+def measure(
+    bench: Bench, chosen: list[str] | None, known: Results, console: Console
+) -> Iterator[Results]:
+    """Measure some parts, or all, put each beside what is known of the others, and yield that."""
     described = machine.describe()
     results = {**known, "scale": bench.scale.name, "machine": described}
     measured = dict(known.get("measured", {}))
@@ -96,7 +98,7 @@ def measure(bench: Bench, chosen: list[str] | None, known: Results, console: Con
         taken = time.perf_counter() - began
         measured[name] = {key: described[key] for key in ("commit", "date")} | {"seconds": taken}
         console.print(f"measured {name} in {taken:.0f} s")
-    return {**results, "measured": measured}
+        yield without_nan({**results, "measured": measured})
 
 
 def table_of(results: Results) -> Table:
@@ -142,14 +144,14 @@ def main() -> None:
     known = json.loads(path.read_text("utf-8")) if options.only and path and path.exists() else {}
     console = Console(stderr=True)
     bench = Bench(scale, options.keep)
-    results = without_nan(measure(bench, options.only, known, console))
-    text = json.dumps(results, indent=2)
-    if path:
-        path.write_text(text + "\n", encoding="utf-8")
+    results = known
+    for results in measure(bench, options.only, known, console):
+        if path:
+            path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     if path == RESULTS and not page.missing(results):
         page.write(results)
     if options.json:
-        print(text)
+        print(json.dumps(results, indent=2))
     else:
         Console().print(table_of(results))
 

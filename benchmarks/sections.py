@@ -57,7 +57,7 @@ def comparison(results: Results) -> list[str]:
             "said, the library its densities in 32. In processor time, the ratio of the first row",
             f"is {number(run['processor_ratio'])}. In the second and third row particles are the",
             "same, and users count at the nearest context node, so that both compute the same, up",
-            "to relative differences of",
+            f"to relative differences, with {gradient['context_points']} context points, of",
             f"{gradient['value_error']:.0e} in values and {gradient['gradient_error']:.0e} in",
             "gradients; with every user's own context",
             f"the library takes {seconds(gradient['own_contexts_seconds'])}. The whole run of",

@@ -59,6 +59,7 @@ def sample() -> dict[str, Any]:
             "own_contexts_seconds": 0.2,
             "ratio": 20.0,
             "ratio32": 10.0,
+            "context_points": 12,
             "value_error": 1e-6,
             "gradient_error": 1e-4,
         },

@@ -152,13 +152,14 @@ def test_numbers_that_the_paper_does_not_state_are_those_of_the_code():
     told = section(README, "What is not reproduced")
     assert f"{presets.PAPER.evaluation_users} newcomers here" in told
     assert f"it is {PRESETS['paper'].amplitude:g} here" in told
-    assert f"instead of {presets.PAPER.settings.nodes_per_arm}" in told
 
 
 def test_committed_run_is_the_one_described():
-    """Its page names its grid, and the README the same."""
-    [points] = re.findall(r"results/paper`: (\d+) points per arm", README)
-    assert f"| nodes_per_arm | {points} |" in REPRODUCTION.read_text(encoding="utf-8")
+    """It has the paper's grid, and moves as the README says."""
+    page = REPRODUCTION.read_text(encoding="utf-8")
+    assert f"| nodes_per_arm | {presets.PAPER.settings.nodes_per_arm} |" in page
+    assert PRESETS["paper"].inference.move_every is None
+    assert "not every five rewards" in section(README, "What is not reproduced")
 
 
 def test_picture_is_there_and_names_no_address():
