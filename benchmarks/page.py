@@ -44,8 +44,15 @@ TARGETS = (
     Target(
         "value and gradient: literal reference ÷ library", "value_and_gradient.ratio", least=2.0
     ),
+    Target("regret: library minus literal reference", "quality.regret.difference", most=0.0),
+    Target(
+        "correlation with ancestors: library minus literal reference",
+        "quality.start_correlation.difference",
+        most=0.0,
+    ),
     Target("decision of `gids`, ms at 95 %", "decision_ms_p95", most=5.0),
     Target("decision of `coids`, ms at 95 %", "coids.decision_ms_p95", most=5.0),
+    Target("decision of `coids` beside moves, ms at 95 %", "background.decision_ms_p95", most=5.0),
     Target("reward of `gids` without moves, ms at 95 %", "reward_ms_p95", most=10.0),
     Target("reward of `coids` without moves, ms at 95 %", "coids.reward_ms_p95", most=10.0),
     Target(
