@@ -46,7 +46,8 @@ for seed in (0, 1):
 print(json.dumps(counts))
 """
 MOST_COMPILATIONS, MOST_EVALUATIONS = 50, 92
-# Megabytes of one block of particles: read and written, and held.
+# Megabytes read and written, and held, with the body of every loop counted once: tables are of one
+# block of particles, and users with rewards of all arms are of all particles.
 MOST_BYTES = {
     ("gids", "gradient"): (152, 20.8),
     ("gids", "decision"): (18, 2.2),

@@ -36,7 +36,7 @@ from cocobandits.models.log_density.karhunen_loeve import KarhunenLoeveBasis
 from cocobandits.models.log_density.kernel import KERNELS, KernelName, KernelScales
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
 from cocobandits.models.log_density.tables import EvidenceTables
-from cocobandits.models.log_density.tensors import Tensor, marginals, once, spread
+from cocobandits.models.log_density.tensors import Tensor, marginals, once, outer_sum
 from cocobandits.types import (
     ArmCells,
     Context,
@@ -51,7 +51,7 @@ from cocobandits.types import (
 _BYTES_PER_CELL = 3 * 8
 # Tables pay when the room for users is this many times the number of their points.
 _USERS_PER_POINT = 8
-# Tables of more coefficients than this, of all particles, cost more than they save.
+# Tables with more coefficients than this, of all particles, would fill the memory.
 _MOST_COEFFICIENTS = 20_000_000
 # Cells of all particles that are read at once: as many as the processor keeps close.
 _READ_CELLS = 320_000
@@ -115,8 +115,8 @@ class LogDensityConfig:
                     f"Expected a number of at least zero; got {name}={value}. Zero fixes what it "
                     "is the deviation of."
                 )
-        for name in ("num_modes", "num_particles"):
-            if getattr(self, name) < 1:
+        for name in ("num_modes", "num_particles", "context_points"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(
                     f"Expected at least 1; got {name}={getattr(self, name)}. Raise it."
                 )
@@ -354,7 +354,7 @@ def _explain(log_density: Tensor, log_likelihood: ArmCells) -> Tensor:
 
     In logarithms, so that a user far from all of a particle's mass is not lost to rounding.
     """
-    return log_density + spread(log_likelihood).astype(log_density.dtype)
+    return log_density + outer_sum(log_likelihood).astype(log_density.dtype)
 
 
 def _exponentials(log_masses: Tensor) -> tuple[Tensor, Scalar]:

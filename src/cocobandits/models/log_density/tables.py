@@ -4,13 +4,14 @@ A user's evidence is a sum over the cells of those arms that have rewards, of th
 there times the likelihood, over the mass of all cells. The logarithm of each such mass is smooth in
 the context: it is computed at the points of `ContextPoints` and read in between. So the grid is
 gone through once per particle and point, not once per particle and user; a user costs the few cells
-around each sample mean. The gradient is that of the sum as it is computed, in closed form.
+around each sample mean. The gradient is that of the sum as it is computed, in closed form, except
+where a mass is so small that it is held at a floor.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from cocobandits.models.log_density.context_points import ContextPoints, Shares
 from cocobandits.models.log_density.expansion import Expansion, expand_columns, sum_columns
 from cocobandits.models.log_density.grid import Axis
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
-from cocobandits.models.log_density.tensors import Tensor, once
+from cocobandits.models.log_density.tensors import Tensor, once, outer_sum
 from cocobandits.models.log_density.within_cell import cell_of
 from cocobandits.models.truncated_normal import sample_mean
 from cocobandits.types import Particles, PerParticle, Scalar
@@ -64,11 +65,7 @@ class UserPlan(NamedTuple):
 
     def window(self, row: Int[Array, ""], arms: Iterable[int]) -> Float[Array, " cell"]:
         """Add up the log-likelihoods of some arms at every combination of their cells."""
-        return reduce(
-            lambda left, arm: jnp.add.outer(left, self.log_likelihoods[row, arm]).ravel(),
-            arms,
-            jnp.zeros(1, self.log_likelihoods.dtype),
-        )
+        return outer_sum(self.log_likelihoods[row, arm] for arm in arms).ravel()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Tensors with one axis of cells per arm: products with, and sums down to, one vector per arm."""
 
+from collections.abc import Iterable
 from functools import reduce
 
 import jax
@@ -25,8 +26,8 @@ def times(weights: Tensor, factors: ArmCells) -> Tensor:
     return weights
 
 
-def spread(vectors: ArmCells) -> Tensor:
-    """Add one number per arm in every cell."""
+def outer_sum(vectors: Iterable[Float[Array, " cell"]]) -> Tensor:
+    """Add one number per arm in every combination of their cells."""
     return reduce(jnp.add.outer, vectors)
 
 
