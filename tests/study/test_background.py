@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -40,13 +41,12 @@ class Gate:
 
     def __init__(self, study: Study) -> None:
         self._passes = threading.Semaphore(0)
-        self._policy = study._policy
-        self._update = study._policy.update
-        study._policy.update = self._hold
+        self._move = study._background._move
+        study._background._move = self._hold
 
     def _hold(self, *arguments):
         assert self._passes.acquire(timeout=MOST_SECONDS)
-        return self._update(*arguments)
+        return self._move(*arguments)
 
     def let(self, num_updates: int = 1000) -> None:
         for _ in range(num_updates):
@@ -278,14 +278,14 @@ def test_withdrawn_user_is_gone_from_the_moves_too():
 )
 def test_error_of_the_moves_is_raised_once(error, expected, told):
     study = make_study()
-    update = study._policy.update
+    move = study._background._move
 
     def fail(*_):
         raise error
 
-    study._policy.update = fail
+    study._background._move = fail
     start_moves(study)
-    study._policy.update = update
+    study._background._move = move
     wait_for_threads()
     decision = study.decide("first-0")
     before = leaves_of(study)
@@ -304,7 +304,7 @@ def test_error_of_the_moves_is_raised_by_whoever_waits(call, tmp_path):
     def fail(*_):
         raise NumericalError("Expected a; got b.")
 
-    study._policy.update = fail
+    study._background._move = fail
     start_moves(study)
     arguments = [tmp_path / "one.study"] if call == "save" else []
     with pytest.raises(NumericalError, match=r"Expected a; got b"):
@@ -379,7 +379,10 @@ print("ends while particles move")
 
 def test_interpreter_ends_in_order():
     command = [sys.executable, "-c", _ENDING]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout == "ends while particles move\n"
     assert done.stderr == ""
 

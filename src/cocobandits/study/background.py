@@ -1,15 +1,15 @@
-"""Moves beside the study: a thread rejuvenates particles while rewards and decisions go on.
+"""Moves beside the study: particles are rejuvenated while rewards and decisions go on.
 
-Owns the thread, what has happened since it started, and the moment at which its particles replace
-those in use. Every update is a reweighting first. Where it asks for moves, the thread computes the
-whole update from the particles before it, and then carries the result through what came after, in
-the same order and by reweighting alone. The first update on that course that asks for moves again
-starts the next thread. So the course is that of a study that waits for every move, bit for bit;
-only the particles that decide meanwhile are other ones.
+Owns the thread that waits for them, what has happened since it started, and the moment at which its
+particles replace those in use. Every update is a reweighting first. Where it asks for moves, the
+thread has the whole update computed from the particles before it (`moving_process.py`), and carries
+the result through what came after, in the same order and by reweighting alone. The first update on
+that course that asks for moves again starts the next thread. So the course is that of a study that
+waits for every move, bit for bit; only the particles that decide meanwhile are other ones.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from cocobandits.errors import CocoError, ConfigurationError, ConflictError, NumericalError
@@ -51,6 +51,8 @@ class Enrolment(NamedTuple):
 
 
 Event = Update | Enrolment
+# What `Policy.update` computes, wherever that is done.
+Mover = Callable[[RngKey, Any, int, Statistics], tuple[Any, SmcInfo | None]]
 
 
 class _Course(NamedTuple):
@@ -89,18 +91,24 @@ def plan_for(rejuvenate: Rejuvenation) -> tuple[Adoption, ...] | None:
 
 
 class BackgroundMoves:
-    """At most one thread that moves particles, and when its work was adopted.
+    """At most one thread that waits for moves, and when its work was adopted.
 
     Args:
         policy: whose particles are moved.
+        move: computes an update with all its moves.
         adoptions: the record, which is added to.
         plan: the record to repeat; None adopts moves as soon as they are done.
     """
 
     def __init__(
-        self, policy: Policy[Any], adoptions: list[Adoption], plan: Sequence[Adoption] | None
+        self,
+        policy: Policy[Any],
+        move: Mover,
+        adoptions: list[Adoption],
+        plan: Sequence[Adoption] | None,
     ) -> None:
         self._policy = policy
+        self._move = move
         self._adoptions = adoptions
         self._plan = plan
         self._job: _Job | None = None
@@ -126,7 +134,7 @@ class BackgroundMoves:
         if self._job is not None:
             self._job.events.append(update)
         elif is_due:
-            self._job = _Job(self._policy, state, update, [])
+            self._job = _Job(self._policy, self._move, state, update, [])
         return after, info
 
     def adopt(
@@ -154,11 +162,11 @@ class BackgroundMoves:
             self._failure = job
             return None
         if course.due is not None:
-            self._job = job.next(self._policy, *course.due)
+            self._job = job.next(self._policy, self._move, *course.due)
         return course.state, job.info
 
     def raise_failure(self) -> None:
-        """Raise, once, what went wrong in the thread.
+        """Raise, once, what went wrong with moves.
 
         Raises:
             NumericalError: moves failed; any other error is raised as it is.
@@ -197,7 +205,7 @@ class _Job:
     """
 
     def __init__(
-        self, policy: Policy[Any], state: Any, update: Update, events: list[Event]
+        self, policy: Policy[Any], move: Mover, state: Any, update: Update, events: list[Event]
     ) -> None:
         self.update = update
         self.events = events  # the thread reads while the study appends, and nobody removes
@@ -205,7 +213,7 @@ class _Job:
         self.error: BaseException | None = None
         self._course: _Course | None = None
         self._thread = threading.Thread(
-            target=self._run, args=(policy, state), name=f"moves-of-update-{update.number}"
+            target=self._run, args=(policy, move, state), name=f"moves-of-update-{update.number}"
         )
         self._thread.start()
 
@@ -221,16 +229,16 @@ class _Job:
             self._go_on(policy, self._course)
         return None if self.error is not None else self._course
 
-    def next(self, policy: Policy[Any], position: int, state: Any) -> "_Job":
+    def next(self, policy: Policy[Any], move: Mover, position: int, state: Any) -> "_Job":
         """Start the update at a position of the events, on the state before it."""
         update = self.events[position]
         assert isinstance(update, Update)
-        return _Job(policy, state, update, self.events[position + 1 :])
+        return _Job(policy, move, state, update, self.events[position + 1 :])
 
-    def _run(self, policy: Policy[Any], state: Any) -> None:
+    def _run(self, policy: Policy[Any], move: Mover, state: Any) -> None:
         _, key, user, statistics = self.update
         try:
-            moved, self.info = policy.update(key, state, user, statistics)
+            moved, self.info = move(key, state, user, statistics)
         except BaseException as error:  # raised again in the thread of the study
             self.error = error
         else:

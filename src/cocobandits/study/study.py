@@ -7,6 +7,7 @@ the same calls with the same seed give the same decisions, bit for bit.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +25,6 @@ from cocobandits.errors import (
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.policies.base import Readings
-from cocobandits.policies.registry import build_policy
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.study import storage
 from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
@@ -44,6 +44,7 @@ from cocobandits.study.explanation import (
     read_summary,
     summarise_hyperparameters,
 )
+from cocobandits.study.moving_process import MOVING_PROCESS
 from cocobandits.types import RngKey, Scalar
 
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class Study:
         reward_limits: a reward outside is refused as a typing error; by default the range and ten
             noise deviations on either side (half the width if the noise is not known).
         rejuvenate: "foreground" moves particles within the reward that makes it due; "background"
-            does it in a thread beside rewards and decisions; the `adoptions` of a study that ran
+            does it in a process beside rewards and decisions; the `adoptions` of a study that ran
             in the background repeat it.
 
     Raises:
@@ -97,7 +98,7 @@ class Study:
     def _begin(self, design: StudyDesign, rejuvenate: Rejuvenation) -> None:
         plan = plan_for(rejuvenate)
         self._design = design
-        self._policy = build_policy(design.policy, design.problem(), design.settings)
+        self._policy = design.build_policy()
         self._base_key = jax.random.key(design.seed)
         self._state = self._policy.init(self._key("start", 0))
         self._names: list[str] = []
@@ -111,7 +112,9 @@ class Study:
         self._background = (
             None
             if rejuvenate == "foreground"
-            else BackgroundMoves(self._policy, self._adoptions, plan)
+            else BackgroundMoves(
+                self._policy, partial(MOVING_PROCESS.update, design), self._adoptions, plan
+            )
         )
 
     @property
