@@ -46,6 +46,7 @@ class LiteralRun:
         ancestors = [after.distinct_ancestors for _, after in later if after.is_resampled]
         return {
             "start_correlation": float(np.mean(parted)) if parted else float("nan"),
+            "resamplings": float(sum(info.is_resampled for info in self.diagnostics)),
             "distinct_ancestors": float(np.mean(ancestors)) if ancestors else float("nan"),
             "acceptance_rate": float(np.mean([info.acceptance_rate for info in self.diagnostics])),
         }
@@ -69,29 +70,32 @@ def replay(posterior: LiteralPosterior, history: Sequence[Interaction]) -> Liter
 def run(
     environment: Environment,
     seed: int,
-    num_observations: int,
+    draws: Sequence[float],
     settings: CocoSettings = PRESETS["paper"],
 ) -> LiteralRun:
-    """Serve the first interactions of an environment with decisions of its own."""
+    """Serve the first interactions of an environment with decisions of its own.
+
+    Each uniform number of `draws` chooses an arm. They are to owe nothing to the users and noise of
+    the seed.
+    """
     reward_range = range_for(environment.name, POLICY)
     design = open_study(environment, POLICY, seed, settings, reward_range).design
     world = draw_world(environment, seed)
     served = list(itertools.chain.from_iterable(environment.recruitment.rounds()))
-    served = served[:num_observations]
+    served = served[: len(draws)]
     posterior = LiteralPosterior(
         log_density_model(design.problem(), settings),
         1 + max(user for user, _ in served),
         seed,
         settings.inference.num_particles,
     )
-    generator = np.random.default_rng(seed)
     regret, parts = 0.0, []
-    for user, user_step in served:
+    for (user, user_step), draw in zip(served, draws, strict=True):
         context = tuple(map(float, design.encode_context(world.cohort.contexts[user])))
         began = time.perf_counter()
         if user == len(posterior.statistics):
             posterior.enrol(context)
-        arm = int(generator.choice(len(environment.arms), p=_exact(posterior.probabilities(user))))
+        arm = _choose(posterior.probabilities(user), draw)
         means = world.cohort.arm_means[user]
         reward = design.standardise(float(means[arm] + world.noise[user, user_step, arm]))
         info = posterior.update(user, posterior.statistics[user].add(arm, reward))
@@ -101,7 +105,6 @@ def run(
     return LiteralRun(regret, seconds, diagnostics, history)
 
 
-def _exact(
-    probabilities: "np.ndarray[Any, np.dtype[np.float64]]",
-) -> "np.ndarray[Any, np.dtype[np.float64]]":
-    return probabilities / probabilities.sum()
+def _choose(probabilities: "np.ndarray[Any, np.dtype[np.float64]]", draw: float) -> int:
+    cumulated = np.cumsum(probabilities) / np.sum(probabilities)
+    return int(np.searchsorted(cumulated, draw, side="right"))

@@ -9,7 +9,8 @@ Results = dict[str, Any]
 _QUALITY = {
     "regret": "regret",
     "start_correlation": "correlation with ancestors after moving",
-    "distinct_ancestors": "ancestors with descendants after resampling",
+    "resamplings": "resamplings",
+    "distinct_ancestors": "ancestors with descendants after each",
 }
 _COSTS = {
     "decision_ms": "decision ms",
@@ -83,16 +84,17 @@ def quality(results: Results) -> list[str]:
     return [
         "## Is it as good?\n",
         paragraph(
-            "Both decide for themselves, on the same users and noise:",
+            "Both decide for themselves, for the same users, with the same noise and the same random",
+            "numbers to choose by:",
             f"{told['observations']} observations, seeds: {told['seeds']}. The last column is the",
             "mean of paired differences, library minus literal, with its standard error.",
         ),
         table(("measure", "library", "literal", "difference"), rows),
         paragraph(
-            "Ancestors are counted at each resampling. The literal reference resamples every five",
-            "observations at the latest, the library only when the effective sample size asks for",
-            "it: fewer ancestors have descendants each time, and it happens less often. Particles",
-            "that resemble their ancestors less are the more diverse ones.",
+            "The literal reference resamples every five observations at the latest, the library",
+            "when the effective sample size asks for it: fewer ancestors have descendants then, and",
+            "it happens less often. Particles that resemble their ancestors less are the more",
+            "diverse ones.",
         ),
     ]
 

@@ -1,5 +1,7 @@
 """Is the faster one as good? Regret and diversity of both, seed by seed, with their own decisions.
 
+Users, noise and the uniform numbers that choose arms are the same for both.
+
 Diversity is averaged over resamplings: how many particles have descendants, and how much particles
 still resemble their ancestors when moving ends, which for the literal reference is the next
 resampling.
@@ -12,21 +14,25 @@ import literal_runs
 import numpy as np
 
 from cocobandits.environments.registry import build_environment
+from cocobandits.study.decisions import make_id
 from parts.runs import ENVIRONMENT, POLICY
 from parts.scale import Scale
 from parts.timed import TimedRun, timed_run
 
-MEASURES = ("regret", "start_correlation", "distinct_ancestors")
+MEASURES = ("regret", "start_correlation", "resamplings", "distinct_ancestors")
 
 
 def measure_quality(scale: Scale) -> dict[str, Any]:
-    """Run both on the same users and noise."""
+    """Run both, seed by seed."""
     environment = build_environment(ENVIRONMENT)
     ours, theirs = [], []
     for seed in range(scale.num_seeds):
         run = timed_run(environment, POLICY, seed, scale.paper, scale.literal_steps)
         ours.append({"regret": sum(run.regrets), **_diversity(run)})
-        reference = literal_runs.run(environment, seed, scale.literal_steps, scale.paper)
+        draws = [
+            run.study.decision(make_id(number)).draw for number in range(run.study.num_decisions)
+        ]
+        reference = literal_runs.run(environment, seed, draws, scale.paper)
         theirs.append({"regret": reference.regret, **reference.diversity})
     return {
         "seeds": scale.num_seeds,
@@ -40,9 +46,13 @@ def measure_quality(scale: Scale) -> dict[str, Any]:
 
 def _diversity(run: TimedRun) -> dict[str, float]:
     moved = [info for info in run.health if info.is_rejuvenated]
-    if not moved:
-        return dict.fromkeys(MEASURES[1:], float("nan"))
-    return {name: float(np.mean([getattr(info, name) for info in moved])) for name in MEASURES[1:]}
+    return {
+        "resamplings": float(len(moved)),
+        **{
+            name: float(np.mean([getattr(info, name) for info in moved] or [float("nan")]))
+            for name in ("start_correlation", "distinct_ancestors")
+        },
+    }
 
 
 def _paired(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:

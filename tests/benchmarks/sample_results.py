@@ -87,6 +87,7 @@ def sample() -> dict[str, Any]:
             "observations": 150,
             "regret": _paired([20.0, 22.0], [21.0, 22.0]),
             "start_correlation": _paired([0.4, 0.5], [0.9, 0.9]),
+            "resamplings": _paired([14.0, 13.0], [36.0, 35.0]),
             "distinct_ancestors": _paired([90.0, 92.0], [100.0, 101.0]),
         },
         "profile": {

@@ -173,7 +173,8 @@ def small_run():
         basis="karhunen-loeve",
         inference=SmcConfig(num_particles=20),
     )
-    return literal_runs.run(environment, 4, 7, settings), environment, settings
+    draws = np.random.default_rng([4, 99]).uniform(size=7).tolist()
+    return literal_runs.run(environment, 4, draws, settings), environment, settings
 
 
 def test_run_serves_the_environment(small_run):
@@ -182,6 +183,13 @@ def test_run_serves_the_environment(small_run):
     assert len(run.seconds) == len(run.diagnostics) == 7
     assert run.regret >= 0
     assert 1 <= run.diversity["distinct_ancestors"] <= 20
+
+
+def test_draw_chooses_the_arm_it_falls_on():
+    chosen = [
+        literal_runs._choose(np.array([0.2, 0.0, 0.6]), draw) for draw in (0, 0.24, 0.25, 1 - 1e-9)
+    ]
+    assert chosen == [0, 0, 2, 2]
 
 
 def test_replay_learns_the_same_from_the_same_history(small_run):

@@ -11,6 +11,7 @@ import numpy as np
 from cocobandits.environments.base import Cohort, Environment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 
+# Streams of a seed. NumPy takes [seed, 0] for the seed alone, so nobody else may use that.
 _USERS, _NOISE, _SHARED, _EVALUATION = range(4)
 
 FloatCube = np.ndarray[tuple[int, int, int], np.dtype[np.float64]]
