@@ -84,16 +84,16 @@ def quality(results: Results) -> list[str]:
     return [
         "## Is it as good?\n",
         paragraph(
-            "Both decide for themselves, for the same users, with the same noise and the same random",
-            "numbers to choose by:",
+            "Both decide for themselves, for the same users, with the same noise and the same",
+            "random numbers to choose by:",
             f"{told['observations']} observations, seeds: {told['seeds']}. The last column is the",
             "mean of paired differences, library minus literal, with its standard error.",
         ),
         table(("measure", "library", "literal", "difference"), rows),
         paragraph(
             "The literal reference resamples every five observations at the latest, the library",
-            "when the effective sample size asks for it: fewer ancestors have descendants then, and",
-            "it happens less often. Particles that resemble their ancestors less are the more",
+            "when the effective sample size asks for it: fewer ancestors have descendants then,",
+            "and it happens less often. Particles that resemble their ancestors less are the more",
             "diverse ones.",
         ),
     ]
