@@ -6,6 +6,7 @@ Measures nothing. `bench.py` calls it at its end, and `make docs` whenever there
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,12 +32,15 @@ class Target(NamedTuple):
         name: what is measured.
         key: where it stands in the results.
         least, most: a number, or the key of one; None where nothing was set beforehand.
+        error: where its standard error stands, if it has one; a miss by less than two is not
+            decided.
     """
 
     name: str
     key: str
     least: float | None = None
     most: float | str | None = None
+    error: str | None = None
 
 
 TARGETS = (
@@ -44,11 +48,17 @@ TARGETS = (
     Target(
         "value and gradient: literal reference ÷ library", "value_and_gradient.ratio", least=2.0
     ),
-    Target("regret: library minus literal reference", "quality.regret.difference", most=0.0),
+    Target(
+        "regret: library minus literal reference",
+        "quality.regret.difference",
+        most=0.0,
+        error="quality.regret.standard_error",
+    ),
     Target(
         "correlation with ancestors: library minus literal reference",
         "quality.start_correlation.difference",
         most=0.0,
+        error="quality.start_correlation.standard_error",
     ),
     Target("decision of `gids`, ms at 95 %", "decision_ms_p95", most=5.0),
     Target("decision of `coids`, ms at 95 %", "coids.decision_ms_p95", most=5.0),
@@ -119,12 +129,14 @@ def target_rows(results: Results) -> list[tuple[str, str, str, str]]:
         most = _find(results, target.most) if isinstance(target.most, str) else target.most
         if value is None:
             continue
-        asked, met = NOTHING, NOTHING
+        error = _find(results, target.error) if target.error else None
+        asked, missed_by = NOTHING, math.nan
         if target.least is not None:
-            asked, met = f"at least {number(target.least)}", _answer(value >= target.least)
+            asked, missed_by = f"at least {number(target.least)}", target.least - value
         elif most is not None:
-            asked, met = f"at most {number(most)}", _answer(value <= most)
-        rows.append((target.name, asked, number(value), met))
+            asked, missed_by = f"at most {number(most)}", value - most
+        shown = number(value) if error is None else f"{number(value)} ± {number(error)}"
+        rows.append((target.name, asked, shown, _verdict(missed_by, error)))
     return rows
 
 
@@ -154,8 +166,12 @@ def _find(results: Results, key: str) -> Any:
     return found
 
 
-def _answer(is_met: bool) -> str:
-    return "yes" if is_met else "no"
+def _verdict(missed_by: float, error: float | None) -> str:
+    if math.isnan(missed_by):
+        return NOTHING
+    if missed_by <= 0:
+        return "yes"
+    return "no" if error is None or missed_by > 2 * error else "undecided"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import json
 import figure
 import page
 import prose
+import pytest
 from sample_results import sample
 
 from cocobandits.experiments.drawing import save_as
@@ -50,6 +51,16 @@ def test_targets_are_held_against_what_was_measured():
     results["growth_users_ratio"] = 2.5
     [growth] = [row for row in page.target_rows(results) if "most users" in row[0]]
     assert growth[1:] == ("at most 2", "2.5", "no")
+
+
+@pytest.mark.parametrize(
+    ("difference", "verdict"), [(-1.0, "yes"), (0.0, "yes"), (0.9, "undecided"), (1.1, "no")]
+)
+def test_miss_by_less_than_two_errors_is_not_decided(difference, verdict):
+    results = sample()
+    results["quality"]["regret"] |= {"difference": difference, "standard_error": 0.5}
+    [regret] = [row for row in page.target_rows(results) if row[0].startswith("regret")]
+    assert regret[2:] == (f"{prose.number(difference)} ± 0.5", verdict)
 
 
 def test_parts_that_were_not_measured_are_missed():
