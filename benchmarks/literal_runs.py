@@ -4,7 +4,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -16,6 +16,7 @@ from cocobandits.policies.registry import log_density_model
 from cocobandits.policies.settings import PRESETS, CocoSettings
 from cocobandits.simulation.loop import open_study
 from cocobandits.simulation.world import draw_world
+from cocobandits.study.decisions import choose_arm
 
 POLICY = "gids"
 
@@ -95,7 +96,8 @@ def run(
         began = time.perf_counter()
         if user == len(posterior.statistics):
             posterior.enrol(context)
-        arm = _choose(posterior.probabilities(user), draw)
+        probabilities = posterior.probabilities(user)
+        arm = choose_arm(probabilities / probabilities.sum(), draw)
         means = world.cohort.arm_means[user]
         reward = design.standardise(float(means[arm] + world.noise[user, user_step, arm]))
         info = posterior.update(user, posterior.statistics[user].add(arm, reward))
@@ -103,8 +105,3 @@ def run(
         regret += float(means.max() - means[arm])
     seconds, diagnostics, history = zip(*parts, strict=True)
     return LiteralRun(regret, seconds, diagnostics, history)
-
-
-def _choose(probabilities: "np.ndarray[Any, np.dtype[np.float64]]", draw: float) -> int:
-    cumulated = np.cumsum(probabilities) / np.sum(probabilities)
-    return int(np.searchsorted(cumulated, draw, side="right"))

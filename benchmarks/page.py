@@ -6,16 +6,18 @@ Measures nothing. `bench.py` calls it at its end, and `make docs` whenever there
 """
 
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import sections
 from figure import draw
 from prose import NOTHING, number, paragraph, table
 
+from cocobandits.experiments.criteria import Part
 from cocobandits.experiments.drawing import save_as
+from cocobandits.experiments.estimates import difference
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
@@ -32,15 +34,15 @@ class Target(NamedTuple):
         name: what is measured.
         key: where it stands in the results.
         least, most: a number, or the key of one; None where nothing was set beforehand.
-        error: where its standard error stands, if it has one; a miss by less than two is not
-            decided.
+        pairs: where the values of both sides stand, seed by seed, if it is their difference; it is
+            decided by their 95 % interval.
     """
 
     name: str
     key: str
     least: float | None = None
     most: float | str | None = None
-    error: str | None = None
+    pairs: str | None = None
 
 
 TARGETS = (
@@ -52,13 +54,13 @@ TARGETS = (
         "regret: library minus literal reference",
         "quality.regret.difference",
         most=0.0,
-        error="quality.regret.standard_error",
+        pairs="quality.regret",
     ),
     Target(
         "correlation with ancestors: library minus literal reference",
         "quality.start_correlation.difference",
         most=0.0,
-        error="quality.start_correlation.standard_error",
+        pairs="quality.start_correlation",
     ),
     Target("decision of `gids`, ms at 95 %", "decision_ms_p95", most=5.0),
     Target("decision of `coids`, ms at 95 %", "coids.decision_ms_p95", most=5.0),
@@ -129,14 +131,17 @@ def target_rows(results: Results) -> list[tuple[str, str, str, str]]:
         most = _find(results, target.most) if isinstance(target.most, str) else target.most
         if value is None:
             continue
-        error = _find(results, target.error) if target.error else None
-        asked, missed_by = NOTHING, math.nan
+        asked, met = NOTHING, NOTHING
+        shown = number(value)
         if target.least is not None:
-            asked, missed_by = f"at least {number(target.least)}", target.least - value
+            asked, met = f"at least {number(target.least)}", _answer(value >= target.least)
         elif most is not None:
-            asked, missed_by = f"at most {number(most)}", value - most
-        shown = number(value) if error is None else f"{number(value)} ± {number(error)}"
-        rows.append((target.name, asked, shown, _verdict(missed_by, error)))
+            asked, met = f"at most {number(most)}", _answer(value <= most)
+        if target.pairs is not None:
+            sides = _find(results, target.pairs)
+            gap = difference(np.array(sides["library"]), np.array(sides["literal"]))
+            shown, met = gap.show(digits=2), _answer(gap.is_below)
+        rows.append((target.name, asked, shown, met))
     return rows
 
 
@@ -166,12 +171,8 @@ def _find(results: Results, key: str) -> Any:
     return found
 
 
-def _verdict(missed_by: float, error: float | None) -> str:
-    if math.isnan(missed_by):
-        return NOTHING
-    if missed_by <= 0:
-        return "yes"
-    return "no" if error is None or missed_by > 2 * error else "undecided"
+def _answer(is_met: bool | None) -> str:
+    return Part("", is_met).outcome
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ Results = dict[str, Any]
 _QUALITY = {
     "regret": "regret",
     "start_correlation": "correlation with ancestors after moving",
-    "resamplings": "resamplings",
-    "distinct_ancestors": "ancestors with descendants after each",
+    "resamplings": "observations at which particles were resampled",
+    "distinct_ancestors": "ancestors with descendants afterwards",
 }
 _COSTS = {
     "decision_ms": "decision ms",
@@ -139,7 +139,8 @@ def _background(told: Results) -> str:
         f"{number(told['decision_ms_p50'])} ms in the median and",
         f"{number(told['decision_ms_p95'])} ms at 95 %, a reward {number(told['reward_ms_p50'])}",
         f"and {number(told['reward_ms_p95'])} ms; {told['calls']} of each were made while moves",
-        f"of {seconds(told['moves_seconds'])} in the median went on, one user every 50 ms.",
+        "went on, one user every 50 ms. Waited for, moves take",
+        f"{seconds(told['moves_seconds'])} in the median.",
     )
 
 

@@ -33,7 +33,7 @@ class Scale:
     learned: CocoSettings = PRESETS["learned"]
     literal_steps: int = 150
     full_steps: int = 750
-    num_seeds: int = 5
+    num_seeds: int = 6
     latency_steps: int = 300
     users: tuple[int, ...] = (100, 1_000, 10_000)
     arms: tuple[int, ...] = (2, 3, 4)

@@ -9,7 +9,7 @@ CocoError
 ├── UnsupportedError (TypeError)      the policy cannot answer this question
 ├── StorageError (ValueError)         a file or folder that is damaged or not what it should be
 ├── NumericalError (ArithmeticError)  the particles lost all their weight or became NaN
-├── CrashedError                      a process of a parallel run ended before its work was done
+├── CrashedError                      a process that works for this one ended too early
 └── StoppedError                      a run was stopped from outside; what was finished is kept
 
 Each message says what was expected, what was given, and what to do.
@@ -63,7 +63,7 @@ class NumericalError(CocoError, ArithmeticError):
 
 
 class CrashedError(CocoError):
-    """A process of a parallel run ended before its work was done."""
+    """A process that works for this one ended before its work was done."""
 
 
 class StoppedError(CocoError):

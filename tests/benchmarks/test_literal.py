@@ -185,13 +185,6 @@ def test_run_serves_the_environment(small_run):
     assert 1 <= run.diversity["distinct_ancestors"] <= 20
 
 
-def test_draw_chooses_the_arm_it_falls_on():
-    chosen = [
-        literal_runs._choose(np.array([0.2, 0.0, 0.6]), draw) for draw in (0, 0.24, 0.25, 1 - 1e-9)
-    ]
-    assert chosen == [0, 0, 2, 2]
-
-
 def test_replay_learns_the_same_from_the_same_history(small_run):
     """Given the arms and rewards of a run, the same seed ends at the same diagnostics."""
     run, environment, settings = small_run

@@ -54,13 +54,19 @@ def test_targets_are_held_against_what_was_measured():
 
 
 @pytest.mark.parametrize(
-    ("difference", "verdict"), [(-1.0, "yes"), (0.0, "yes"), (0.9, "undecided"), (1.1, "no")]
+    ("library", "shown", "verdict"),
+    [
+        ([8.0, 9.0, 7.0], "-2.00 [-4.48, 0.48]", "not decided"),
+        ([7.0, 8.0, 6.0], "-3.00 [-5.48, -0.52]", "yes"),
+        ([13.0, 14.0, 12.0], "3.00 [0.52, 5.48]", "no"),
+    ],
 )
-def test_miss_by_less_than_two_errors_is_not_decided(difference, verdict):
+def test_differences_are_decided_by_their_interval(library, shown, verdict):
+    """Student's t for three seeds is 4.303."""
     results = sample()
-    results["quality"]["regret"] |= {"difference": difference, "standard_error": 0.5}
+    results["quality"]["regret"] |= {"library": library, "literal": [10.0, 10.0, 10.0]}
     [regret] = [row for row in page.target_rows(results) if row[0].startswith("regret")]
-    assert regret[2:] == (f"{prose.number(difference)} ± 0.5", verdict)
+    assert regret[1:] == ("at most 0", shown.replace("-", "\N{MINUS SIGN}"), verdict)
 
 
 def test_parts_that_were_not_measured_are_missed():

@@ -1,11 +1,12 @@
 """The process that computes moves: the same particles, and an orderly end however it comes."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
+from enum import StrEnum
 from pathlib import Path
 
 import jax
@@ -85,37 +86,98 @@ def test_error_there_is_raised_here():
     ],
 )
 def test_error_that_cannot_be_sent_becomes_text(error, kind):
-    arrived = moving_process.pickle.loads(moving_process._parcel(error))
+    arrived = pickle.loads(moving_process._parcel(error))
     assert type(arrived) is kind
     assert str(error) in str(arrived)
 
 
-def test_killed_process_is_told_and_replaced():
-    study, process, errors = make_study(), MovingProcess(), []
+@pytest.fixture
+def deadly(monkeypatch):
+    """Kill so many processes, each when it has got its request and before it can answer."""
+    left, ask = [0], moving_process._Child.ask
+
+    def ask_and_kill(child, request):
+        if left[0] > 0:
+            left[0] -= 1
+            child.process.kill()
+        return ask(child, request)
+
+    monkeypatch.setattr(moving_process._Child, "ask", ask_and_kill)
+    return left
+
+
+def test_killed_process_is_replaced(deadly):
+    """The update is computed again, and comes to the same particles."""
+    study, process = make_study(), MovingProcess()
+    [here, _] = update_there(study, process=process)
+    killed, deadly[0] = process.pid, 1
+    [again, _] = update_there(study, process=process)
+    assert process.pid not in (None, killed)
+    np.testing.assert_array_equal(again.posterior.particles, here.posterior.particles)
+
+
+def test_two_killed_processes_are_told(deadly):
+    study, process = make_study(), MovingProcess()
+    deadly[0] = 2
+    with pytest.raises(CrashedError, match="2 that ended, the last with exit code -9"):
+        update_there(study, process=process)
     assert process.pid is None
     update_there(study, process=process)
-    killed = process.pid
-    os.kill(killed, signal.SIGSTOP)  # so that it cannot answer first
 
-    def wait_for_it() -> None:
-        with pytest.raises(CrashedError, match="exit code -9") as told:
+
+def test_error_while_reading_an_answer_leaves_nothing_for_the_next(monkeypatch):
+    """Otherwise the next update would be given the answer to this one."""
+    study, process = make_study(), MovingProcess()
+    other = Statistics.empty(2).add(1, -0.4)
+    expected, _ = update_there(study, other, process)
+    pid = process.pid
+    with monkeypatch.context() as patched:
+
+        def fail(_):
+            raise MemoryError("full")
+
+        patched.setattr(moving_process.pickle, "load", fail)
+        with pytest.raises(MemoryError, match="full"):
             update_there(study, process=process)
-        errors.append(told.value)
+    found, _ = update_there(study, other, process)
+    assert process.pid != pid
+    np.testing.assert_array_equal(found.posterior.particles, expected.posterior.particles)
 
-    thread = threading.Thread(target=wait_for_it)
-    thread.start()
-    os.kill(killed, signal.SIGKILL)
-    thread.join(MOST_SECONDS)
-    assert len(errors) == 1
-    update_there(study, process=process)
-    assert process.pid not in (None, killed)
+
+class Arm(StrEnum):
+    """Names of a type that only the caller knows."""
+
+    A = "a"
+    B = "b"
+
+
+def test_names_stay_with_the_caller():
+    study = Study(list(Arm), {}, (-2.0, 2.0), 0.1, settings=SMALL)
+    study.enrol("anna")
+    Arm.__qualname__ = "gone"  # cannot be pickled any more
+    with pytest.raises(pickle.PicklingError):
+        pickle.dumps(study.design)
+    update_there(study)
+
+
+def test_odd_entries_of_the_path_do_no_harm(monkeypatch):
+    monkeypatch.setattr(sys, "path", ["", Path("somewhere"), *sys.path])
+    update_there(make_study(), process=MovingProcess())
+
+
+def test_settings_that_cannot_be_changed_any_more_are_left():
+    before = jax.config.values["jax_num_cpu_devices"]
+    with pytest.raises(RuntimeError, match="before backends are initialized"):
+        jax.config.update("jax_num_cpu_devices", 3)
+    moving_process._adjust({"jax_num_cpu_devices": 3, "jax_log_compiles": False})
+    assert jax.config.values["jax_num_cpu_devices"] == before
 
 
 def test_process_that_ended_between_two_updates_is_replaced():
     study, process = make_study(), MovingProcess()
     update_there(study, process=process)
-    process._child.kill()
-    process._child.wait()
+    process._child.process.kill()
+    process._child.process.wait()
     update_there(study, process=process)
 
 
@@ -138,11 +200,25 @@ def test_process_ends_after_the_one_that_started_it_was_killed():
     environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir}
     command = [sys.executable, "-c", _KILLED]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=300
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == -signal.SIGKILL
-    left = Path("/proc") / done.stdout.strip()
     deadline = time.monotonic() + MOST_SECONDS
-    while left.exists() and time.monotonic() < deadline:
+    while is_running(done.stdout.strip()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not left.exists()
+    assert not is_running(done.stdout.strip())
+
+
+def is_running(pid: str) -> bool:
+    """Look a process up; one that has ended but was not waited for does not count."""
+    try:
+        state = (Path("/proc") / pid / "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"

@@ -213,7 +213,10 @@ class _Job:
         self.error: BaseException | None = None
         self._course: _Course | None = None
         self._thread = threading.Thread(
-            target=self._run, args=(policy, move, state), name=f"moves-of-update-{update.number}"
+            target=self._run,
+            args=(policy, move, state),
+            name=f"moves-of-update-{update.number}",
+            daemon=False,  # nor if the thread that calls is one
         )
         self._thread.start()
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+import numpy as np
+
 from cocobandits.errors import UnknownNameError
+from cocobandits.study.design import FloatVector
 
 _MOST_DIGITS = 18
 
@@ -82,3 +85,9 @@ class DecisionLog:
 def make_id(number: int) -> str:
     """Write the id of a decision."""
     return f"d{number}"
+
+
+def choose_arm(probabilities: FloatVector, draw: float) -> int:
+    """Invert the cumulated probabilities; an arm of probability zero is never drawn."""
+    chosen = int(np.searchsorted(np.cumsum(probabilities), draw, side="right"))
+    return min(chosen, int(np.flatnonzero(probabilities)[-1]))

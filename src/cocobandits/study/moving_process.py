@@ -1,21 +1,21 @@
 """A second process that computes moves, so that calls of the study share no thread with them.
 
 Owns that process, what is sent to and fro, and its end. There is one for all studies of a Python
-process, started when moves are first due; it takes one update at a time. It computes with the same
-settings of JAX, so the particles are those that this process would have come to, bit for bit. It
-ends when its input does, however this process ended.
+process, started when moves are first due; it takes one update at a time. It is given the settings
+of JAX that hold when it starts, so the particles are those that this process would have come to,
+bit for bit. It ends when its input does, however this process ended.
 """
 
 import contextlib
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
 import traceback
 import weakref
 from functools import lru_cache
+from pathlib import Path
 from typing import IO, Any
 
 import jax
@@ -26,12 +26,16 @@ from cocobandits.errors import CrashedError
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Policy
+from cocobandits.policies.registry import build_policy
 from cocobandits.study.design import StudyDesign
 from cocobandits.types import RngKey
 
 # Not by `-m`, which would import this module twice; without the folder it is started in.
 _COMMAND = ("-P", "-c", "from cocobandits.study.moving_process import serve; serve()")
 _PLAIN = (bool, int, float, str, type(None))
+# How often an update is tried: it comes to the same particles however often.
+_NUM_TRIES = 2
+_LAST_WORDS_SECONDS = 1.0
 
 
 class MovingProcess:
@@ -39,12 +43,12 @@ class MovingProcess:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: _Child | None = None
 
     @property
     def pid(self) -> int | None:
-        """The id of the process; None if none is running."""
-        return None if self._child is None else self._child.pid
+        """The id of the process; None if none was started."""
+        return None if self._child is None else self._child.process.pid
 
     def update(
         self, design: StudyDesign, rng_key: RngKey, state: Any, user: int, statistics: Statistics
@@ -52,46 +56,70 @@ class MovingProcess:
         """Compute `Policy.update` of the study's policy there, and wait for it.
 
         Raises:
-            CrashedError: the process ended; the next update starts another one.
+            CrashedError: the process ended, and so did another one that was given the same to do.
             NumericalError: the change cannot be explained.
         """
+        # Of the design what a policy is built from: names are the caller's, and may be of any type.
+        recipe = pickle.dumps((str(design.policy), design.problem(), design.settings))
         key = str(jax.random.key_impl(rng_key)), jax.random.key_data(rng_key)
-        request = pickle.dumps(_packed((pickle.dumps(design), key, state, user, statistics)))
+        request = pickle.dumps(_packed((recipe, key, state, user, statistics)))
         with self._turn:
-            child = self._running()
-            assert child.stdout is not None
-            try:
-                _write(child.stdin, request)
-                answer = pickle.load(child.stdout)
-            except (OSError, EOFError, pickle.UnpicklingError) as error:
-                self._child = None
-                child.kill()
-                raise CrashedError(
-                    "Expected the process that moves particles to answer; it ended with exit code "
-                    f"{child.wait()}, as when memory runs out. The next moves start another one."
-                ) from error
+            answer = self._ask(request)
         if isinstance(answer, BaseException):
             raise answer
         state, info = _unpacked(answer)
         return state, info
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._child is None or self._child.poll() is not None:
-            environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            self._child = subprocess.Popen(
-                [sys.executable, *_COMMAND],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )
-            weakref.finalize(self, _end, self._child)
-            settings = {
-                name: value
-                for name, value in jax.config.values.items()
-                if isinstance(value, _PLAIN)
-            }
-            _write(self._child.stdin, pickle.dumps(settings))
-        return self._child
+    def _ask(self, request: bytes) -> Any:
+        for _ in range(_NUM_TRIES):
+            if self._child is None or self._child.process.poll() is not None:
+                self._child = _Child()
+            child = self._child
+            try:
+                return child.ask(request)
+            except BaseException as error:
+                # Whatever it was, half an answer must not be taken for the next one.
+                self._child, code = None, child.end()
+                if not isinstance(error, OSError | EOFError | pickle.UnpicklingError):
+                    raise
+        raise CrashedError(
+            f"Expected the process that moves particles to answer; got {_NUM_TRIES} that ended, "
+            f"the last with exit code {code}. Look for lack of memory, and at what it printed."
+        )
+
+
+class _Child:
+    """A running process; it is ended with this one, or when nobody holds it any more."""
+
+    def __init__(self) -> None:
+        folders = [entry or str(Path.cwd()) for entry in sys.path if isinstance(entry, str)]
+        self.process = subprocess.Popen(
+            [sys.executable, *_COMMAND],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(folders)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Ctrl-C reaches every process of a terminal; the first one decides what to do.
+            process_group=0,
+        )
+        self._finish = weakref.finalize(self, _end, self.process)
+        values = jax.config.values.items()
+        self._settings = {name: value for name, value in values if isinstance(value, _PLAIN)}
+        self._is_told = False
+
+    def ask(self, request: bytes) -> Any:
+        assert self.process.stdout is not None
+        if not self._is_told:
+            _write(self.process.stdin, pickle.dumps(self._settings))
+            self._is_told = True
+        _write(self.process.stdin, request)
+        return pickle.load(self.process.stdout)
+
+    def end(self) -> int:
+        """Make sure that it has ended, and tell its exit code."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_LAST_WORDS_SECONDS)
+        self._finish()
+        return self.process.wait()
 
 
 MOVING_PROCESS = MovingProcess()
@@ -99,33 +127,30 @@ MOVING_PROCESS = MovingProcess()
 
 def serve() -> None:
     """Answer updates from standard input on standard output, until the input ends."""
-    # Ctrl-C reaches every process of a terminal; the first one decides what to do.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     inbox, outbox = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed must not mix with the answers
     try:
         _adjust(pickle.load(inbox))
         while True:
             _write(outbox, _answer(pickle.load(inbox)))
-    except (EOFError, BrokenPipeError):
+    except (EOFError, pickle.UnpicklingError, BrokenPipeError):
         # Nobody is left to answer. Nothing is flushed: that would fail again.
         os._exit(0)
 
 
 def _answer(request: Any) -> bytes:
-    design, (kind, key_data), state, user, statistics = _unpacked(request)
+    recipe, (kind, key_data), state, user, statistics = _unpacked(request)
     key = jax.random.wrap_key_data(key_data, impl=kind)
     try:
-        answer = _packed(_policy_of(design).update(key, state, user, statistics))
+        answer = _packed(_policy_of(recipe).update(key, state, user, statistics))
     except BaseException as error:  # raised again in the process that asked
         return _parcel(error)
     return pickle.dumps(answer)
 
 
 @lru_cache(maxsize=8)
-def _policy_of(design: bytes) -> Policy[Any]:
-    told: StudyDesign = pickle.loads(design)
-    return told.build_policy()
+def _policy_of(recipe: bytes) -> Policy[Any]:
+    return build_policy(*pickle.loads(recipe))
 
 
 def _parcel(error: BaseException) -> bytes:
@@ -141,7 +166,9 @@ def _parcel(error: BaseException) -> bytes:
 def _adjust(settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         if jax.config.values.get(name, value) != value:
-            jax.config.update(name, value)  # type: ignore[no-untyped-call]
+            # What cannot be changed any more says which devices there are, not what they compute.
+            with contextlib.suppress(RuntimeError):
+                jax.config.update(name, value)  # type: ignore[no-untyped-call]
 
 
 def _packed(tree: Any) -> Any:
@@ -163,9 +190,11 @@ def _write(stream: IO[bytes] | None, parcel: bytes) -> None:
     stream.flush()
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
-    for stream in (child.stdin, child.stdout):
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    # Nothing is lost: whoever waited for it is gone. Another process may hold its input open.
+    process.kill()
+    for stream in (process.stdin, process.stdout):
         assert stream is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
+        with contextlib.suppress(BrokenPipeError):
             stream.close()
-    child.wait()
+    process.wait()

@@ -28,7 +28,7 @@ from cocobandits.policies.base import Readings
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.study import storage
 from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
-from cocobandits.study.decisions import Decision, DecisionLog, Status, make_id
+from cocobandits.study.decisions import Decision, DecisionLog, Status, choose_arm, make_id
 from cocobandits.study.design import (
     ContextDeclaration,
     ContextValues,
@@ -199,7 +199,7 @@ class Study:
             sequence = len(self._log)
             probabilities = self._probabilities(number)
             draw = float(_uniform(self._key("decide", sequence)))
-            arm = _draw_arm(probabilities, draw)
+            arm = choose_arm(probabilities, draw)
             self._open[number] = self._log.append(
                 number, arm, tuple(map(float, probabilities)), draw
             )
@@ -502,12 +502,6 @@ class Study:
                 "Use another policy, for example 'coids'."
             )
         return answer
-
-
-def _draw_arm(probabilities: FloatVector, draw: float) -> int:
-    """Invert the cumulated probabilities; an arm of probability zero is never drawn."""
-    chosen = int(np.searchsorted(np.cumsum(probabilities), draw, side="right"))
-    return min(chosen, int(np.flatnonzero(probabilities)[-1]))
 
 
 @jax.jit
