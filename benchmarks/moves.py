@@ -1,18 +1,17 @@
 """Which moves forget where they started faster? Expected squared jump per second, side by side.
 
-    .venv/bin/python benchmarks/moves.py            compare on the stored posteriors
-    .venv/bin/python benchmarks/moves.py --store    make the posteriors anew (minutes)
+    .venv/bin/python benchmarks/moves.py [--env NAME]    a minute or two per environment
 
-A stored posterior is a study of `coids` at the end of an environment's run. Both kinds of moves
-start from the same particles, adapt their step size, and are then timed in turns in one process, in
-seconds of processor time. Jumps are measured per parameter, move by move, in units of its posterior
-variance, and averaged.
+The posterior is that of `coids` at the end of an environment's run. Both kinds of moves start from
+its particles, adapt their step size, and are then timed in turns in one process, in seconds of
+processor time. Jumps are measured per parameter, move by move, in units of its posterior variance,
+and averaged.
 """
 
 import argparse
 import time
+from collections import deque
 from functools import partial
-from pathlib import Path
 from typing import Any, get_args
 
 import jax
@@ -26,19 +25,19 @@ from cocobandits.models.histories import Change, HistoryPath
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
-from cocobandits.study import Study
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")
-FOLDER = Path(__file__).parent / "posteriors"
 SETTINGS = CocoSettings(nodes_per_arm=8, inference=SmcConfig(num_particles=60))
 NUM_BLOCKS, BLOCK = 12, 5
 
 
 class Posterior:
-    """A stored posterior: its particles, likelihood and roots."""
+    """Where a run of coids ended: its particles, likelihood and roots."""
 
     def __init__(self, name: str) -> None:
-        study = Study.load(FOLDER / f"{name}.study")
+        environment = build_environment(name)
+        study = open_study(environment, "coids", 0, SETTINGS)
+        deque(simulate(study, environment, draw_world(environment, 0)), maxlen=0)
         state: Any = study._state
         policy: Any = study._policy
         self.path = HistoryPath(policy.model)
@@ -131,24 +130,9 @@ def _print(name: str, posterior: Posterior, rows: dict[str, dict[str, Any]]) -> 
     print(f"set-up in moves; correlation with the start after {NUM_BLOCKS * BLOCK} moves")
 
 
-def store() -> None:
-    """Run coids on every environment and keep where it ended."""
-    for name in ENVIRONMENTS:
-        environment = build_environment(name)
-        study = open_study(environment, "coids", 0, SETTINGS)
-        for _ in simulate(study, environment, draw_world(environment, 0)):
-            pass
-        study.save(FOLDER / f"{name}.study")
-        print(f"stored {name}", flush=True)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--store", action="store_true", help="make the posteriors anew")
     parser.add_argument("--env", choices=ENVIRONMENTS, action="append", help="one of them")
     options = parser.parse_args()
-    if options.store:
-        store()
-    else:
-        for chosen in options.env or ENVIRONMENTS:
-            compare(chosen)
+    for chosen in options.env or ENVIRONMENTS:
+        compare(chosen)
