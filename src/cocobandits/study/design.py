@@ -13,8 +13,8 @@ import numpy as np
 
 from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
 from cocobandits.models.base import LEAST_NOISE
-from cocobandits.policies.base import Policy, Problem
-from cocobandits.policies.registry import build_policy, policy_names
+from cocobandits.policies.base import Problem
+from cocobandits.policies.registry import policy_names
 from cocobandits.policies.settings import CocoSettings, default_settings, preset
 
 ContextDeclaration = Mapping[str, tuple[float, float] | Sequence[str]]
@@ -226,14 +226,6 @@ class StudyDesign:
             STANDARD_RANGE,
             None if self.reward_noise is None else self.reward_noise * self.scale,
         )
-
-    def build_policy(self) -> Policy[Any]:
-        """Build the policy of the study.
-
-        Raises:
-            ConfigurationError: the settings do not fit the problem.
-        """
-        return build_policy(self.policy, self.problem(), self.settings)
 
     def encode_context(self, values: ContextValues) -> FloatVector:
         """Translate a context to standardised units.

@@ -25,6 +25,7 @@ from cocobandits.errors import (
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.policies.base import Readings
+from cocobandits.policies.registry import build_policy
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.study import storage
 from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
@@ -98,7 +99,7 @@ class Study:
     def _begin(self, design: StudyDesign, rejuvenate: Rejuvenation) -> None:
         plan = plan_for(rejuvenate)
         self._design = design
-        self._policy = design.build_policy()
+        self._policy = build_policy(design.policy, design.problem(), design.settings)
         self._base_key = jax.random.key(design.seed)
         self._state = self._policy.init(self._key("start", 0))
         self._names: list[str] = []
