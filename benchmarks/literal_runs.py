@@ -12,7 +12,7 @@ from literal import LiteralInfo, LiteralPosterior
 
 from cocobandits.environments.base import Environment
 from cocobandits.experiments.presets import range_for
-from cocobandits.policies.registry import log_density_model
+from cocobandits.policies.choice import log_density_model
 from cocobandits.policies.settings import PRESETS, CocoSettings
 from cocobandits.simulation.loop import open_study
 from cocobandits.simulation.world import draw_world
@@ -99,7 +99,7 @@ def run(
         probabilities = posterior.probabilities(user)
         arm = choose_arm(probabilities / probabilities.sum(), draw)
         means = world.cohort.arm_means[user]
-        reward = design.standardise(float(means[arm] + world.noise[user, user_step, arm]))
+        reward = design.standardise(float(world.rewards[user, user_step, arm]))
         info = posterior.update(user, posterior.statistics[user].add(arm, reward))
         parts.append((time.perf_counter() - began, info, Interaction(user, context, arm, reward)))
         regret += float(means.max() - means[arm])

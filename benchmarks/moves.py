@@ -41,7 +41,7 @@ class Posterior:
         state: Any = study._state
         policy: Any = study._policy
         self.path = HistoryPath(policy.model)
-        self.change = Change(state.users, jnp.asarray(0), state.users.of(0)[1])
+        self.change = Change.of(state.users, jnp.asarray(0), state.users.of(0)[1])
         self.particles = state.posterior.particles
         self.num_users = int(state.users.num_users)
 

@@ -66,7 +66,7 @@ def _serve(
         decision = study.decide(name)
         decided = time.perf_counter()
         arm = environment.arms.index(decision.arm)
-        value = float(world.cohort.arm_means[user][arm] + world.noise[user, step, arm])
+        value = float(world.rewards[user, step, arm])
         is_moving, resumed = is_moving and study.is_moving, time.perf_counter()
         study.reward(decision.id, value)
         if is_moving:

@@ -17,7 +17,7 @@ import numpy as np
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.models.log_density import LogDensityModel
-from cocobandits.policies.registry import log_density_model
+from cocobandits.policies.choice import log_density_model
 from parts.clock import in_turns
 from parts.scale import Scale
 from parts.timed import TimedRun
@@ -50,7 +50,7 @@ def change_of(contexts: list[tuple[float, ...]], statistics: list[Statistics]) -
     table = UserTable.empty(len(contexts[0]), len(statistics[0].count))
     for user, context in enumerate(contexts):
         table = table.append(jnp.asarray(context)).replace(user, statistics[user])
-    return Change(table, jnp.asarray(0), statistics[0])
+    return Change.of(table, jnp.asarray(0), statistics[0])
 
 
 def measure_gradient(scale: Scale, run: TimedRun) -> dict[str, Any]:

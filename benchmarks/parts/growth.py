@@ -13,7 +13,7 @@ from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import build_environment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.models.histories import HistoryPath
-from cocobandits.policies.registry import log_density_model
+from cocobandits.policies.choice import log_density_model
 from cocobandits.policies.settings import CocoSettings
 from parts.clock import in_turns, milliseconds
 from parts.gradient import change_of, particles_of, users_of

@@ -14,7 +14,7 @@ from literal import RESAMPLE_EVERY, LiteralPosterior
 from literal_runs import replay
 
 from cocobandits.environments.registry import build_environment
-from cocobandits.policies.registry import log_density_model
+from cocobandits.policies.choice import log_density_model
 from parts.scale import Scale
 from parts.timed import TimedRun, interactions, opened, timed_run, warm_run
 

@@ -19,7 +19,7 @@ import literal
 from cocobandits.environments.registry import build_environment
 from cocobandits.models.histories import HistoryPath
 from cocobandits.models.log_density import LogDensityModel
-from cocobandits.policies.registry import log_density_model
+from cocobandits.policies.choice import log_density_model
 from parts.clock import in_turns
 from parts.gradient import change_of, particles_of, users_of
 from parts.machine import measure_limits

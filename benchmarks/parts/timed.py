@@ -89,7 +89,7 @@ def interactions(run: TimedRun, environment: Environment, seed: int) -> Iterator
         decided = time.perf_counter()
         arm = environment.arms.index(decision.arm)
         means = world.cohort.arm_means[user]
-        reward = float(means[arm] + world.noise[user, user_step, arm])
+        reward = float(world.rewards[user, user_step, arm])
         resumed = time.perf_counter()
         study.reward(decision.id, reward)
         learned = time.perf_counter()

@@ -6,13 +6,19 @@ in the same order, which JAX on the CPU promises for one thread alone (jax issue
 where they are asked for, short computations do not queue behind long ones of another thread.
 """
 
+import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import jax
 
 # The CPU client sizes its thread pool by this variable, once, when it is first used.
 _POOL_SIZE = "NPROC"
 _SERIAL_KERNELS = "--xla_cpu_multi_thread_eigen=false"
+# The library that factors matrices for JAX is SciPy's, and reads this one when it is loaded. Its
+# threads wait for each other by spinning: beside another busy process that costs a hundredfold.
+_FACTOR_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def configure_jax() -> None:
@@ -23,12 +29,21 @@ def configure_jax() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_cpu_multi_thread_eigen" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_SERIAL_KERNELS}".strip()
-    previous = os.environ.get(_POOL_SIZE)
-    os.environ[_POOL_SIZE] = "1"
-    try:
+    with _one(_POOL_SIZE):
         jax.devices("cpu")
+    with _one(_FACTOR_THREADS):
+        importlib.import_module("scipy.linalg")
+
+
+@contextmanager
+def _one(variable: str) -> Iterator[None]:
+    """Set a variable of the environment to one, for as long as it is read."""
+    previous = os.environ.get(variable)
+    os.environ[variable] = "1"
+    try:
+        yield
     finally:
         if previous is None:
-            del os.environ[_POOL_SIZE]
+            del os.environ[variable]
         else:
-            os.environ[_POOL_SIZE] = previous
+            os.environ[variable] = previous

@@ -1,7 +1,8 @@
 """Array aliases with the axis names used everywhere.
 
 One list of axes: particle, parameter, mode, cell, arm, feature, term, component, coefficient,
-user, value, draw. A name in an annotation is a claim that the tests check at run time.
+user, value, draw, point, source, type, node. A name in an annotation is a claim that the tests
+check at run time.
 """
 
 from jaxtyping import Array, ArrayLike, Float, Int
@@ -19,6 +20,8 @@ PerParticle = Float[Array, " particle"]
 Ancestors = Int[Array, " particle"]
 
 Context = Float[Array, " feature"]
+# A context that is known, or equally likely points where some of it is not.
+PossibleContext = Float[Array, "*point feature"]
 ArmVector = Float[Array, " arm"]
 ArmCells = Float[Array, "arm cell"]
 ArmValues = Float[Array, "arm value"]

@@ -74,7 +74,7 @@ def test_gradient_is_the_librarys():
     """All users at once, through the path that the library's moves follow."""
     posterior = filled()
     table = library_table()
-    change = Change(table, jnp.asarray(0), table.of(0)[1])
+    change = Change.of(table, jnp.asarray(0), table.of(0)[1])
     value, gradient = jax.jit(HistoryPath(MODEL).log_likelihood_and_gradient)(
         posterior.particles, change, jnp.ones(())
     )

@@ -85,7 +85,7 @@ def test_functions_of_state_and_randomness_exist():
     text = section(PAGE, "State and randomness")
     for name in [name for name in code_names(text) if ":" in name]:
         assert resolve(name), name
-    purposes = importlib.import_module("cocobandits.study.study")._PURPOSES
+    purposes = importlib.import_module("cocobandits.study.learner").PURPOSES
     assert set(purposes) <= set(code_names(text))
 
 
@@ -167,6 +167,7 @@ def test_saved_study_has_the_documented_entries(tmp_path):
         name for name in documented if not name.startswith("state-")
     }
     keys = {"format", "version", "design", "users", "withdrawn", "num_updates", "adoptions"}
+    keys |= {"arm_changes"}
     assert set(text) == keys | {"sha256"}
     arrays = {name.removesuffix(".npy") for name in entries if name.endswith(".npy")}
     assert set(text["sha256"]) == arrays

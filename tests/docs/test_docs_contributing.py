@@ -9,6 +9,7 @@ from cocobandits.environments.recruitment import Recruitment
 from cocobandits.experiments import drawing, measures, presets
 from cocobandits.models.base import Belief, PopulationModel
 from cocobandits.models.log_density import basis
+from cocobandits.policies import choice
 from cocobandits.policies import registry as policies
 from cocobandits.policies.acquisitions.base import Acquisition
 from cocobandits.policies.base import Policy, Problem
@@ -58,7 +59,7 @@ def test_recipes_name_what_the_registries_have():
     recipe = section(PAGE, "Add a policy in five steps")
     assert {"_BUILDERS", "_coco"} <= set(code_names(recipe)) & set(vars(policies))
     recipe = section(PAGE, "Add a model in five steps")
-    assert {"_BUILDERS", "log_density_model"} <= set(code_names(recipe)) & set(vars(policies))
+    assert {"choose_model", "log_density_model"} <= set(code_names(recipe)) & set(vars(choice))
     recipe = section(PAGE, "Add an environment in five steps")
     assert {"_ENVIRONMENTS"} <= set(code_names(recipe)) & set(vars(environments))
     assert set(Environment.__annotations__) <= set(code_names(recipe))
@@ -73,13 +74,17 @@ def test_recipes_name_methods_that_are_to_be_written():
     """What a policy overrides if it believes something, and what a model and its belief add."""
     recipe = section(PAGE, "Add a policy in five steps")
     assert {"read", "prior", "probabilities"} <= set(code_names(recipe)) & set(vars(Policy))
-    assert {"read", "combine", "motives"} <= set(code_names(recipe)) & set(vars(Acquisition))
+    assert {"read", "read_together", "combine", "motives"} <= set(code_names(recipe)) & set(
+        vars(Acquisition)
+    )
     assert "known_noise" in set(code_names(recipe)) & set(vars(Problem))
     assert "ASSUMPTIONS" in set(code_names(recipe)) & set(vars(diagnosis))
     recipe = section(PAGE, "Add a model in five steps")
-    assert "marginal" in set(code_names(recipe)) & PopulationModel.__abstractmethods__
-    assert {"condition", "best_and_reward"} <= set(code_names(recipe)) & Belief.__abstractmethods__
-    overridden = {"interweave", "hyperparameters"}
+    written = {"log_evidence_at", "posterior_at"}
+    assert written <= set(code_names(recipe)) & PopulationModel.__abstractmethods__
+    answered = {"condition", "best_and_reward", "among", "blended"}
+    assert answered <= set(code_names(recipe)) & Belief.__abstractmethods__
+    overridden = {"interweave", "hyperparameters", "average", "information", "with_arm"}
     assert overridden <= set(code_names(recipe)) & set(vars(PopulationModel))
     assert {"Basis", "BasisName"} <= set(code_names(recipe)) & set(vars(basis))
 
@@ -91,8 +96,9 @@ def test_recipes_name_the_lists_of_the_experiments():
     assert set(presets.POLICIES) == set(measures.POLICY_LABELS) == set(drawing.POLICY_LINES)
     recipe = code_names(section(PAGE, "Add an environment in five steps"))
     assert "ENVIRONMENTS" in recipe
-    assert {"STRESS", "ENVIRONMENT_LABELS"} <= set(recipe)
-    assert {*presets.ENVIRONMENTS, *presets.STRESS} == set(measures.ENVIRONMENT_LABELS)
+    assert {"STRESS", "STUDIES", "ENVIRONMENT_LABELS"} <= set(recipe)
+    named = {*presets.ENVIRONMENTS, *presets.STRESS, *presets.STUDIES}
+    assert named == set(measures.ENVIRONMENT_LABELS)
 
 
 def test_every_recipe_has_five_steps():

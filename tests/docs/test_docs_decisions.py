@@ -11,10 +11,10 @@ from cocobandits.experiments import density, presets
 from cocobandits.inference import moves, smc
 from cocobandits.models import gaussian_belief, orthant
 from cocobandits.models.log_density import LogDensityConfig, hilbert
-from cocobandits.policies import registry
+from cocobandits.policies import choice
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.settings import PRESETS
-from cocobandits.study import design, diagnosis, storage
+from cocobandits.study import diagnosis, rewards, storage
 
 FOLDER = ROOT / "docs" / "decisions"
 PAGES = sorted(FOLDER.glob("[0-9]*.md"))
@@ -92,7 +92,7 @@ def test_defaults_named_are_those_of_the_code():
 
 def test_limits_and_formats_named_are_those_of_the_code():
     """Compare the constants of decisions 3 and 14."""
-    assert f"the range and {design.MOST_DEVIATIONS:g} noise deviations" in page(3)
+    assert f"the range and {rewards.MOST_DEVIATIONS:g} noise deviations" in page(3)
     for name in ("mixture", "lmm", "lmm-misspecified"):
         limits = [round(limit) for limit in build_environment(name).reward_limits]
         assert f"declare {limits}" in page(3)
@@ -136,11 +136,11 @@ def test_constants_of_learning_are_those_of_the_code():
     assert f"range, {hilbert._CONTEXT_PADDING:g} times" in text
     assert f"hyperparameters walk {hilbert._WALK_STEPS} steps" in page(22)
     assert f"`population_weight` is {settings.population_weight:g}." in page(23)
-    assert f"about {registry._CELL_DEVIATIONS} noise deviations wide" in page(24)
-    assert f"with {registry._FEWEST_NODES} to {registry._MOST_NODES} points per arm" in page(24)
+    assert f"about {choice._CELL_DEVIATIONS} noise deviations wide" in page(24)
+    assert f"with {choice._FEWEST_NODES} to {choice._MOST_NODES} points per arm" in page(24)
     assert f"{settings.inference.num_particles} particles" in page(24)
-    assert f"log-deviation of {registry._NOISE_DEVIATION}" in page(25)
-    assert registry._NOISE_SHARE == 1 / 20
+    assert f"log-deviation of {choice._NOISE_DEVIATION}" in page(25)
+    assert choice._NOISE_SHARE == 1 / 20
     assert f"more than {diagnosis.LOSING_NATS:g} nats behind" in page(26)
     deviations = diagnosis.USER_DEVIATIONS
     assert (len(deviations), deviations[0], deviations[-1]) == (5, 0.05, 0.8)

@@ -25,7 +25,7 @@ def test_command_line_starts_without_the_extra():
     assert all(verb in done.stdout for verb in ("demo", "reproduce", "report"))
 
 
-def test_only_the_experiments_import_the_extra():
+def test_only_experiments_and_logs_import_the_extra():
     """Search the other layers for imports, wherever they stand."""
     pattern = rf"^\s*(?:import|from) (?:{'|'.join(extras._NEEDED)})\b"
     users = {
@@ -33,4 +33,4 @@ def test_only_the_experiments_import_the_extra():
         for path in PACKAGE.rglob("*.py")
         if re.search(pattern, path.read_text(encoding="utf-8"), re.M)
     }
-    assert users == {"experiments"}
+    assert users == {"experiments", "study"}

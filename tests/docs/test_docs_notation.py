@@ -3,8 +3,8 @@ import re
 from doc_pages import PACKAGE, code_names, read, tables
 
 [ROWS] = tables(read("docs/notation.md"))
-AXES = {"particle", "parameter", "mode", "cell", "arm", "feature", "user", "value", "draw"}
-OWN_AXES = {"component", "term", "coefficient"}
+AXES = {"particle", "parameter", "mode", "cell", "arm", "feature", "user", "value", "draw", "point"}
+OWN_AXES = {"component", "term", "coefficient", "source", "type", "node"}
 
 
 def test_table_has_its_columns():
@@ -26,11 +26,11 @@ def test_files_exist_and_contain_the_names():
 
 
 def test_axes_are_those_of_the_one_list():
-    """Compare with the list in the docstring of the array types, and the three named above it."""
+    """Compare with the list in the docstring of the array types, and those named above it."""
     source = (PACKAGE / "types.py").read_text(encoding="utf-8")
     [listed] = re.findall(r"One list of axes: ([\w,\s]+)\.", source)
     assert AXES <= set(re.split(r",\s+", listed)) <= AXES | OWN_AXES
-    [own] = re.findall(r"three axes of their own: ([\w, ]+)\.", read("docs/notation.md"))
+    [own] = re.findall(r"axes of their own: ([\w, ]+)\.", read("docs/notation.md"))
     assert set(own.split(", ")) == OWN_AXES
     for row in ROWS:
         axes = row["axes"].removesuffix(" per arm")

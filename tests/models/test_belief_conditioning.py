@@ -1,4 +1,4 @@
-"""Beliefs that learn further rewards, and the average of all particles' populations."""
+"""Beliefs that learn further rewards, and the average of all particles' beliefs."""
 
 import functools
 
@@ -17,6 +17,7 @@ LOG_WEIGHTS = jnp.log(jnp.array([0.45, 0.05, 0.3, 0.2]))
 VALUES = jnp.array([-0.7, -0.3, 0.1, 0.5, 1.0])
 EARLY = statistics_of(([0.21, 0.35], [], [0.6]))
 LATE = statistics_of(([0.1], [0.3, -0.2], []))
+NOTHING = statistics_of(([], [], []))
 
 
 @functools.cache
@@ -37,7 +38,7 @@ FLAT = FlatModel(3, -0.85, 1.15, NOISE)
 PARTICLES = jnp.asarray(np.random.default_rng(2).normal(size=(4, 9)))
 
 posterior = jax.jit(lambda model, *user: model.posterior(*user), static_argnums=0)
-marginal = jax.jit(lambda model, *rest: model.marginal(*rest), static_argnums=0)
+average = jax.jit(lambda model, *rest: model.average(*rest), static_argnums=0)
 evidences = jax.jit(
     lambda model, *user: jax.vmap(model.log_evidence, (0, None, None))(*user), static_argnums=0
 )
@@ -75,7 +76,7 @@ def test_conditioning_is_the_posterior_of_the_summed_statistics(kind):
     assert np.abs(np.asarray(early.mean() - together.mean())).max() > 0.01
 
 
-def test_marginal_is_the_weighted_average_of_cell_probabilities():
+def test_average_is_the_weighted_average_of_cell_probabilities():
     """Average the softmax of each particle's log-density, one after another."""
     model = grid_model()
     expected = np.zeros((4, 4, 4))
@@ -84,13 +85,13 @@ def test_marginal_is_the_weighted_average_of_cell_probabilities():
         expected += weight * density / density.sum()
     # Log-weights count up to a constant.
     for shift in (0.0, -700.0):
-        actual = marginal(model, PARTICLES, LOG_WEIGHTS + shift, CONTEXT)
+        actual = average(model, PARTICLES, LOG_WEIGHTS + shift, CONTEXT, NOTHING)
         np.testing.assert_allclose(actual.probabilities, expected, atol=1e-14)
     np.testing.assert_array_equal(actual.statistics.count, np.zeros(3))
 
 
 @pytest.mark.parametrize("kind", ["cell", "node"])
-def test_conditioned_marginal_is_a_mixture_over_reweighted_particles(kind):
+def test_conditioned_average_is_a_mixture_over_reweighted_particles(kind):
     """Σ_s w_s p(rewards | s) P_s(best) / Σ_s w_s p(rewards | s), an identity."""
     model = grid_model(kind)
     statistics = EARLY.plus(LATE)
@@ -99,7 +100,7 @@ def test_conditioned_marginal_is_a_mixture_over_reweighted_particles(kind):
     shares /= shares.sum()
     assert np.abs(shares - np.exp(LOG_WEIGHTS)).max() > 0.05
     each = [ask(posterior(model, parameters, CONTEXT, statistics)) for parameters in PARTICLES]
-    actual = ask(learn(marginal(model, PARTICLES, LOG_WEIGHTS, CONTEXT), statistics))
+    actual = ask(learn(average(model, PARTICLES, LOG_WEIGHTS, CONTEXT, NOTHING), statistics))
     for name in ("mean", "best", "expected_best", "predictive"):
         expected = sum(
             share * np.asarray(one[name]) for share, one in zip(shares, each, strict=True)
@@ -107,15 +108,15 @@ def test_conditioned_marginal_is_a_mixture_over_reweighted_particles(kind):
         np.testing.assert_allclose(actual[name], expected, atol=1e-12, err_msg=name)
 
 
-def test_marginal_of_the_flat_model_is_its_prior():
-    prior = marginal(FLAT, jnp.zeros((2, 0)), jnp.zeros(2), CONTEXT)
+def test_average_of_the_flat_model_is_its_prior():
+    prior = average(FLAT, jnp.zeros((2, 0)), jnp.zeros(2), CONTEXT, NOTHING)
     assert_same(learn(prior, LATE), posterior(FLAT, jnp.zeros(0), CONTEXT, LATE))
 
 
 @pytest.mark.parametrize("mean", [-11.0, 12.0])
-def test_marginal_survives_rewards_far_outside_the_range(mean):
+def test_average_survives_rewards_far_outside_the_range(mean):
     """Forty deviations out: all mass moves to the nearest cell, and nothing becomes NaN."""
-    prior = marginal(grid_model(), PARTICLES, LOG_WEIGHTS, CONTEXT)
+    prior = average(grid_model(), PARTICLES, LOG_WEIGHTS, CONTEXT, NOTHING)
     answers = ask(learn(prior, repeated([0, 3, 0], [0.0, mean, 0.0])))
     nearest = 1.15 if mean > 0 else -0.85
     assert float(answers["mean"][1]) == pytest.approx(nearest, abs=0.01)

@@ -47,7 +47,7 @@ def table_of(users):
 
 @functools.cache
 def change():
-    return Change(table_of(USERS), jnp.asarray(CHANGED), statistics_of(NEW_REWARDS))
+    return Change.of(table_of(USERS), jnp.asarray(CHANGED), statistics_of(NEW_REWARDS))
 
 
 def draw_particles(num_particles):
@@ -186,7 +186,7 @@ def test_users_without_rewards_contribute_nothing():
     particles, temperature = draw_particles(7), jnp.asarray(0.3)
     values, gradients = tempered(particles, change(), temperature)
     rewarded = [user for number, user in enumerate(USERS) if number != 1]
-    fewer = Change(table_of(rewarded), jnp.asarray(CHANGED - 1), statistics_of(NEW_REWARDS))
+    fewer = Change.of(table_of(rewarded), jnp.asarray(CHANGED - 1), statistics_of(NEW_REWARDS))
     more = change()._replace(table=change().table.append(jnp.array([0.2])))
     for other in (fewer, more):
         other_values, other_gradients = tempered(particles, other, temperature)
@@ -197,9 +197,9 @@ def test_users_without_rewards_contribute_nothing():
 def test_first_and_last_reward_of_a_user():
     """A user's first reward starts from evidence one; withdrawing it returns there exactly."""
     particles, user = draw_particles(7), jnp.asarray(1)
-    first = Change(table_of(USERS), user, statistics_of([[0.4], []]))
+    first = Change.of(table_of(USERS), user, statistics_of([[0.4], []]))
     table = first.table.replace(1, first.statistics)
-    withdrawn = Change(table, user, first.statistics.remove(0, 0.4))
+    withdrawn = Change.of(table, user, first.statistics.remove(0, 0.4))
     context = jnp.array([USERS[1][0]])
     expected = [float(evidence(p, context, first.statistics)) for p in particles]
     np.testing.assert_allclose(increment(particles, first), expected, atol=1e-12)
@@ -207,3 +207,102 @@ def test_first_and_last_reward_of_a_user():
     before, _ = tempered(particles, first, jnp.asarray(0.0))
     after, _ = tempered(particles, withdrawn, jnp.asarray(1.0))
     np.testing.assert_array_equal(after, before)
+
+
+POINTS = jnp.array([[0.1], [0.5], [0.8]])
+
+
+def test_first_unknown_context_gives_every_user_points():
+    """What is known is the same at all points, for those before and those after."""
+    table = table_of(USERS)
+    assert table.fitting(jnp.array([0.3])) is table
+    wider = table.append(POINTS).append(jnp.array([0.6])).append(POINTS[::-1])
+    assert table.num_features == wider.num_features == 1
+    assert wider.contexts.shape == (len(table.contexts), 3, 1)
+    for number, (context, rewards) in enumerate(USERS):
+        read_context, read = wider.of(number)
+        np.testing.assert_array_equal(read_context, [[context]] * 3)
+        np.testing.assert_array_equal(np.stack(read), np.stack(statistics_of(rewards)))
+    np.testing.assert_array_equal(wider.of(4)[0], POINTS)
+    np.testing.assert_array_equal(wider.of(5)[0], [[0.6]] * 3)
+    np.testing.assert_array_equal(wider.of(6)[0], POINTS[::-1])
+    assert int(wider.num_users) == 7
+    assert wider.fitting(POINTS) is wider
+
+
+def test_table_with_points_grows_when_full():
+    capacity = len(UserTable.empty(1, 2).contexts)
+    contexts = jnp.asarray(np.random.default_rng(1).normal(size=(capacity, 3, 1)))
+    blank = jnp.zeros((capacity, 2))
+    full = UserTable(contexts, Statistics(blank, blank, blank), jnp.asarray(capacity))
+    grown = full.append(POINTS)
+    assert grown.contexts.shape == (4 * capacity, 3, 1)
+    np.testing.assert_array_equal(grown.contexts[:capacity], contexts)
+    np.testing.assert_array_equal(grown.of(capacity)[0], POINTS)
+    assert grown.statistics.count.shape == (4 * capacity, 2)
+
+
+def test_replace_writes_another_context():
+    """A context that has become known, and one that is still not, leave the others alone."""
+    rewards = statistics_of([[0.9], [0.8]])
+    plain = table_of(USERS)
+    moved = plain.replace(1, rewards, jnp.array([-0.2]))
+    np.testing.assert_array_equal(moved.of(1)[0], [-0.2])
+    with_points = plain.fitting(POINTS).replace(1, rewards, POINTS)
+    known = with_points.replace(1, rewards, jnp.array([0.25]))
+    np.testing.assert_array_equal(with_points.of(1)[0], POINTS)
+    np.testing.assert_array_equal(known.of(1)[0], [[0.25]] * 3)
+    others = np.array([row for row in range(len(plain.contexts)) if row != 1])
+    for before, after in ((plain, moved), (plain.fitting(POINTS), known)):
+        np.testing.assert_array_equal(after.of(1)[1].total, [0.9, 0.8])
+        np.testing.assert_array_equal(after.contexts[others], before.contexts[others])
+        for old, new in zip(before.statistics, after.statistics, strict=True):
+            np.testing.assert_array_equal(new[others], old[others])
+
+
+def test_another_arm_has_been_given_to_nobody():
+    before = table_of(USERS)
+    after = before.with_arm()
+    np.testing.assert_array_equal(after.contexts, before.contexts)
+    assert int(after.num_users) == int(before.num_users)
+    for old, new in zip(before.statistics, after.statistics, strict=True):
+        assert new.shape == (len(before.contexts), 3)
+        np.testing.assert_array_equal(new[:, :2], old)
+        np.testing.assert_array_equal(new[:, 2], 0.0)
+    given = after.replace(0, after.of(0)[1].add(2, 0.7))
+    np.testing.assert_array_equal(given.of(0)[1].total, [0.7, 0.0, 0.7])
+
+
+def test_applied_change_is_the_table_with_it_written_down():
+    """The context stays unless another is given, which may be the first with points."""
+    table, rewards = table_of(USERS), statistics_of(NEW_REWARDS)
+    kept = Change.of(table, CHANGED, rewards).applied()
+    np.testing.assert_array_equal(kept.contexts, table.contexts)
+    np.testing.assert_array_equal(np.stack(kept.of(CHANGED)[1]), np.stack(rewards))
+    moved = Change.of(table, CHANGED, rewards, POINTS).applied()
+    expected = table.fitting(POINTS).replace(CHANGED, rewards, POINTS)
+    for one, other in zip(jax.tree.leaves(moved), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+    again = Change.of(moved, CHANGED, rewards, jnp.array([0.3])).applied()
+    np.testing.assert_array_equal(again.of(CHANGED)[0], [[0.3]] * 3)
+
+
+@pytest.mark.parametrize("now", [jnp.array([0.95]), POINTS], ids=["known", "points"])
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0])
+def test_changed_context_fades_in(now, temperature):
+    """The old context counts with the old rewards, the new with the new, user by user."""
+    particles, rewards = draw_particles(7), statistics_of(NEW_REWARDS)
+    moved = Change.of(table_of(USERS), CHANGED, rewards, now)
+    old = jnp.array([USERS[CHANGED][0]])
+    old_rewards = statistics_of(USERS[CHANGED][1])
+    values, gradients = tempered(particles, moved, jnp.asarray(temperature))
+    steps = increment(particles, moved)
+    for row, particle in enumerate(particles):
+        after, before = evidence(particle, now, rewards), evidence(particle, old, old_rewards)
+        assert float(steps[row]) == pytest.approx(float(after - before), abs=1e-12)
+        for function, found in ((evidence, values[row]), (evidence_gradient, gradients[row])):
+            unmoved = add_over_users(function, particle, 0.0)
+            change_of_one = function(particle, now, rewards) - function(particle, old, old_rewards)
+            expected = unmoved + temperature * np.asarray(change_of_one)
+            np.testing.assert_allclose(found, expected, atol=1e-11)
+    assert np.abs(np.asarray(steps - increment(particles, change()))).max() > 0.01

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,20 +14,30 @@ from cocobandits import CocoSettings, SmcConfig, Study
 from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
-from cocobandits.policies.acquisitions.coids import CoidsReading, CoInformationDirectedSampling
+from cocobandits.models.rewards import RewardGrid
+from cocobandits.policies.acquisitions.base import Evidence
+from cocobandits.policies.acquisitions.coids import CoInformationDirectedSampling, Outlook
 from cocobandits.policies.acquisitions.information import best_mixture
 from cocobandits.policies.acquisitions.planned import (
     PlannedInformationDirectedSampling,
     PlannedReading,
 )
-from cocobandits.policies.acquisitions.rewards import RewardGrid
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import build_policy
 
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES, STEPS = 4, 3, 6, 5
 RULE = PlannedInformationDirectedSampling(RewardGrid(0.0, 1.0, NUM_VALUES), STEPS, 0.7)
-motives_of = jax.jit(RULE.motives)
-combine = jax.jit(RULE.combine)
+decide = jax.jit(RULE.combine)
+motivate = jax.jit(RULE.motives)
+
+
+class Table(NamedTuple):
+    """Of every particle: regret, the law of (best arm, reward) by pulled arm, means, and after."""
+
+    regret: np.ndarray
+    joint: np.ndarray
+    mean: np.ndarray
+    after: np.ndarray
 
 
 def random_case(seed):
@@ -39,11 +50,29 @@ def random_case(seed):
     # What an arm is expected to give must not depend on which arm is looked at.
     mean = generator.normal(size=(NUM_PARTICLES, NUM_ARMS))
     means += (mean[:, :, None] - np.einsum("pbav,pav->pba", means, reward))[..., None]
-    now = CoidsReading(
-        jnp.asarray(generator.exponential(size=(NUM_PARTICLES, NUM_ARMS))), jnp.asarray(joint)
+    regret = generator.exponential(size=(NUM_PARTICLES, NUM_ARMS))
+    table = Table(regret, joint, mean, means * reward[:, None])
+    return jnp.asarray(generator.normal(size=NUM_PARTICLES)), table
+
+
+def evidence_of(log_weights, table, num_rewards=0.0):
+    """Hand out what is read off every particle, and off the mixture of them."""
+    weights = share_of(log_weights)
+    reading = PlannedReading(
+        *(jnp.asarray(part) for part in (table.joint.sum(axis=1), table.mean, table.after))
     )
-    readings = PlannedReading(now, jnp.asarray(mean), jnp.asarray(means * reward[:, None]))
-    return jnp.asarray(generator.normal(size=NUM_PARTICLES)), readings
+    outlook = Outlook(
+        jnp.asarray(weights @ table.regret), jnp.asarray(np.tensordot(weights, table.joint, 1))
+    )
+    return Evidence(jnp.asarray(log_weights), reading, outlook, jnp.asarray(float(num_rewards)))
+
+
+def motives_of(log_weights, table, num_rewards=0.0):
+    return motivate(evidence_of(log_weights, table, num_rewards))
+
+
+def combine(log_weights, table, num_rewards=0.0):
+    return decide(evidence_of(log_weights, table, num_rewards))
 
 
 def share_of(log_weights):
@@ -62,9 +91,9 @@ def plan_value(mean, after, steps_after):
     return np.array(value)
 
 
-def plan_by_hand(log_weights, readings, steps_after):
+def plan_by_hand(log_weights, table, steps_after):
     weights = share_of(log_weights)
-    mean, after = np.asarray(readings.mean), np.asarray(readings.after)
+    mean, after = table.mean, table.after
     value = plan_value(weights @ mean, np.tensordot(weights, after, 1), steps_after)
     knowing = sum(
         weight * plan_value(mean[p], after[p], steps_after).max()
@@ -76,14 +105,14 @@ def plan_by_hand(log_weights, readings, steps_after):
 @pytest.mark.parametrize("num_rewards", [0, 2, 4, 5, 9])
 @pytest.mark.parametrize("seed", range(4))
 def test_choice_matches_loops(seed, num_rewards):
-    log_weights, readings = random_case(seed)
-    value, worth = plan_by_hand(log_weights, readings, max(STEPS - num_rewards, 1) - 1)
+    log_weights, table = random_case(seed)
+    value, worth = plan_by_hand(log_weights, table, max(STEPS - num_rewards, 1) - 1)
     assert worth > 0.01
-    found = motives_of(log_weights, readings, jnp.asarray(float(num_rewards)))
+    found = motives_of(log_weights, table, num_rewards)
     expected = best_mixture(
         jnp.asarray(0.7 * worth + value.max() - value), jnp.asarray(found.about_population)
     )
-    chosen = combine(log_weights, readings, jnp.asarray(float(num_rewards)))
+    chosen = combine(log_weights, table, num_rewards)
     np.testing.assert_allclose(chosen, expected, atol=1e-9)
     plan = np.eye(NUM_ARMS)[value.argmax()]
     np.testing.assert_allclose(found.for_reward + found.for_person, plan, atol=1e-12)
@@ -94,23 +123,24 @@ def test_choice_matches_loops(seed, num_rewards):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_informations_are_those_of_coids(seed):
-    log_weights, readings = random_case(seed)
+    log_weights, table = random_case(seed)
     plain = CoInformationDirectedSampling(RULE.rewards, 0.7)
-    expected = plain.motives(log_weights, readings.now, jnp.zeros(()))
-    found = motives_of(log_weights, readings, jnp.zeros(()))
+    evidence = evidence_of(log_weights, table)
+    expected = plain.motives(evidence._replace(each=evidence.each.predictions))
+    found = motives_of(log_weights, table)
     for name in ("regret", "about_person", "about_population"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_particle_held_twice_at_half_the_weight_changes_nothing(seed):
-    log_weights, readings = random_case(seed)
+    log_weights, table = random_case(seed)
     log_weights = log_weights - jax.scipy.special.logsumexp(log_weights)
     order = np.array([0, 1, 2, 3, 1])
     split = log_weights[order] - math.log(2) * jnp.array([0.0, 1.0, 0.0, 0.0, 1.0])
-    doubled = jax.tree.map(lambda leaf: leaf[order], readings)
-    before = motives_of(log_weights, readings, jnp.ones(()))
-    after = motives_of(split, doubled, jnp.ones(()))
+    doubled = Table(*(part[order] for part in table))
+    before = motives_of(log_weights, table, 1)
+    after = motives_of(split, doubled, 1)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_allclose(other, one, atol=1e-12)
 
@@ -118,20 +148,20 @@ def test_a_particle_held_twice_at_half_the_weight_changes_nothing(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_known_population_leaves_the_plan(seed):
     """One particle: nothing to learn about it, and nothing is chosen for it."""
-    log_weights, readings = random_case(seed)
-    alone = jax.tree.map(lambda leaf: leaf[:1], readings)
+    log_weights, table = random_case(seed)
+    alone = Table(*(part[:1] for part in table))
     value, worth = plan_by_hand(log_weights[:1], alone, STEPS - 1)
     assert worth == pytest.approx(0.0, abs=1e-12)
-    chosen = combine(log_weights[:1], alone, jnp.zeros(()))
+    chosen = combine(log_weights[:1], alone)
     np.testing.assert_allclose(chosen, np.eye(NUM_ARMS)[value.argmax()], atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_weight_zero_plans_for_this_user_alone(seed):
-    log_weights, readings = random_case(seed)
+    log_weights, table = random_case(seed)
     rule = PlannedInformationDirectedSampling(RULE.rewards, STEPS, 0.0)
-    value, _ = plan_by_hand(log_weights, readings, STEPS - 1)
-    chosen = rule.combine(log_weights, readings, jnp.zeros(()))
+    value, _ = plan_by_hand(log_weights, table, STEPS - 1)
+    chosen = rule.combine(evidence_of(log_weights, table))
     np.testing.assert_allclose(chosen, np.eye(NUM_ARMS)[value.argmax()], atol=1e-9)
 
 
@@ -175,7 +205,8 @@ def test_worth_of_the_population_is_never_negative_on_the_grid():
         mean, after = np.asarray(readings.mean), np.asarray(readings.after)
         # Means after a reward average to the means before it.
         np.testing.assert_allclose(after.sum(axis=3), np.stack([mean, mean], axis=2), atol=2e-3)
-        loss, worth = rule._plan(log_weights, readings, jnp.sum(statistics.count))
+        evidence = Evidence(log_weights, readings, None, jnp.sum(statistics.count))
+        loss, worth = rule._plan(evidence)
         assert float(worth) > 1e-4
         assert float(jnp.min(loss)) == 0.0
 

@@ -87,14 +87,13 @@ def test_bytes_of_what_is_computed_most(policy, what):
     learner, state = study._policy, study._state
     nobody = Statistics.empty(3)
     if what == "gradient":
-        change = Change(state.users, jnp.asarray(0), nobody)
+        change = Change.of(state.users, jnp.asarray(0), nobody)
         lowered = jax.jit(HistoryPath(learner.model).log_likelihood_and_gradient).lower(
             state.posterior.particles, change, jnp.ones(())
         )
     else:
-        lowered = coco._combine.lower(
-            learner.acquisition, learner.model, state.posterior, jnp.zeros(1), nobody
-        )
+        case = coco._Case(state.posterior, jnp.zeros(1), nobody, None)
+        lowered = coco._combine.lower(learner.acquisition, learner.model, case)
     compiled = lowered.compile()
     moved = compiled.cost_analysis()["bytes accessed"]
     held = compiled.memory_analysis().temp_size_in_bytes

@@ -111,7 +111,7 @@ def run_smc(policy: CocoPolicy, history: History, seed: int) -> CocoState:
 def nuts_draws(model: LogDensityModel, history: History, num_warmup: int, num_draws: int):
     """Sample the posterior of a whole history with one long chain of NUTS (BlackJAX)."""
     table = history.table(model.num_arms)
-    change = Change(table, jnp.asarray(0), table.of(0)[1])
+    change = Change.of(table, jnp.asarray(0), table.of(0)[1])
     path = HistoryPath(model)
 
     @jax.custom_vjp

@@ -51,7 +51,7 @@ def shares_below(
         history = draw_history(model, truth, replicate, num_users, per_user)
         state = run_smc(policy, history, seed=replicate)
         table = state.users
-        change = Change(table, jnp.asarray(0), table.of(0)[1])
+        change = Change.of(table, jnp.asarray(0), table.of(0)[1])
         weights = np.exp(np.asarray(state.posterior.log_weights))
         learned = np.asarray(compute(state.posterior.particles, change))
         true = np.asarray(compute(truth[None], change))[0]

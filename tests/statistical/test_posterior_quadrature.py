@@ -34,7 +34,7 @@ def quadrature(history_length: int) -> tuple[np.ndarray, np.ndarray, float]:
         np.array([np.prod(w) for w in itertools.product(weights, repeat=3)]) / np.sum(weights) ** 3
     )
     table = history.table(2)
-    change = Change(table, jnp.asarray(0), table.of(0)[1])
+    change = Change.of(table, jnp.asarray(0), table.of(0)[1])
     evaluate = jax.jit(HistoryPath(MODEL).log_likelihood_and_gradient)
     padded = np.concatenate([grid, np.zeros((-len(grid) % 20, 3))])
     values, _ = evaluate(jnp.asarray(padded), change, jnp.ones(()))

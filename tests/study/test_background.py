@@ -41,8 +41,8 @@ class Gate:
 
     def __init__(self, study: Study) -> None:
         self._passes = threading.Semaphore(0)
-        self._move = study._background._move
-        study._background._move = self._hold
+        self._move = study._learner.background._move
+        study._learner.background._move = self._hold
 
     def _hold(self, *arguments):
         assert self._passes.acquire(timeout=MOST_SECONDS)
@@ -89,7 +89,7 @@ def start_moves(study: Study) -> None:
     for number in itertools.count():
         study.enrol(f"first-{number}", {"age": 20 + number})
         serve(study, f"first-{number}", 1.7)
-        if study._background._job is not None:
+        if study._learner.background._job is not None:
             return
 
 
@@ -242,7 +242,7 @@ def test_replay_refuses_other_calls():
     study.enrol("anna", {"age": 34})
     serve(study, "anna", 0.01)
     with pytest.raises(ConflictError, match=r"num_updates=1.*\(2, 1\) updates and decisions"):
-        study._background.adopt(2, 1, is_waiting=False)
+        study._learner.background.adopt(2, 1, is_waiting=False)
 
 
 def test_replay_refuses_to_adopt_early():
@@ -278,14 +278,14 @@ def test_withdrawn_user_is_gone_from_the_moves_too():
 )
 def test_error_of_the_moves_is_raised_once(error, expected, told):
     study = make_study()
-    move = study._background._move
+    move = study._learner.background._move
 
     def fail(*_):
         raise error
 
-    study._background._move = fail
+    study._learner.background._move = fail
     start_moves(study)
-    study._background._move = move
+    study._learner.background._move = move
     wait_for_threads()
     decision = study.decide("first-0")
     before = leaves_of(study)
@@ -304,7 +304,7 @@ def test_error_of_the_moves_is_raised_by_whoever_waits(call, tmp_path):
     def fail(*_):
         raise NumericalError("Expected a; got b.")
 
-    study._background._move = fail
+    study._learner.background._move = fail
     start_moves(study)
     arguments = [tmp_path / "one.study"] if call == "save" else []
     with pytest.raises(NumericalError, match=r"Expected a; got b"):
@@ -321,12 +321,12 @@ def test_saving_waits_for_the_moves(tmp_path):
     gate.let()
     study.save(path)
     assert study.adoptions
-    assert study._background._job is None
+    assert study._learner.background._job is None
     for mode in ("foreground", "background"):
         loaded = Study.load(path, rejuvenate=mode)
         assert loaded.adoptions == study.adoptions
         assert_same_bits(loaded, study)
-        assert (loaded._background is None) == (mode == "foreground")
+        assert (loaded._learner.background is None) == (mode == "foreground")
     go_on(loaded)
     loaded.catch_up()
     assert loaded.adoptions[: len(study.adoptions)] == study.adoptions
@@ -370,7 +370,7 @@ _ENDING = """
 from cocobandits import CocoSettings, SmcConfig, Study
 settings = CocoSettings(nodes_per_arm=6, num_modes=20, inference=SmcConfig(num_particles=40))
 study = Study(["a", "b"], {}, (-2, 2), 0.1, settings=settings, rejuvenate="background")
-while study._background._job is None:
+while study._learner.background._job is None:
     study.enrol(str(study.num_decisions))
     study.reward(study.decide(str(study.num_decisions)).id, 1.7)
 print("ends while particles move")

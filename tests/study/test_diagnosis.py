@@ -17,8 +17,8 @@ from cocobandits.errors import NumericalError
 from cocobandits.experiments.presets import QUICK, Experiment
 from cocobandits.models.flat import FlatModel
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
+from cocobandits.policies.choice import log_density_model, population_model
 from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.registry import log_density_model
 from cocobandits.policies.settings import PRESETS
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
@@ -78,7 +78,7 @@ def test_no_sharing_is_the_product_over_users_and_arms():
     study = make_study("uniform")
     table = users_of(study)
     flat = FlatModel(2, -2.0, 2.0, 0.1)
-    actual = compare(study.design, table, 0.0).log_evidences["no-sharing"]
+    actual = compare(study.design, table, {"nonparametric": 0.0}).log_evidences["no-sharing"]
     evidence = jax.jit(flat.log_evidence)
     alone = [float(evidence(jnp.zeros(0), *table.of(user))) for user in range(4)]
     np.testing.assert_allclose(actual, sum(alone), rtol=1e-12)
@@ -105,7 +105,7 @@ def test_mtts_in_use_is_held_to_its_own_predictions():
         reward = study.design.standardise(value)
         expected += math.log(belief.predictive(jnp.array([reward]))[arm, 0])
         study.reward(study.decide(user).id, value)
-    found = compare(study.design, users_of(study), 0.0).log_evidences["gaussian"]
+    found = compare(study.design, users_of(study), {"nonparametric": 0.0}).log_evidences["gaussian"]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -124,7 +124,7 @@ def test_gaussian_that_nobody_was_told_is_an_average(policy):
         for deviation in USER_DEVIATIONS
     ]
     design = replace(study.design, policy=policy)
-    found = compare(design, users_of(study), 0.0).log_evidences["gaussian"]
+    found = compare(design, users_of(study), {"nonparametric": 0.0}).log_evidences["gaussian"]
     np.testing.assert_allclose(found, math.log(np.mean(np.exp(logs))), rtol=1e-12)
 
 
@@ -138,7 +138,9 @@ def test_learned_evidence_of_a_fixed_population_is_exact():
     study = make_study("ind-ts")
     flat = FlatModel(2, -2.0, 2.0, 0.1)
     learned = learn_log_evidence(jax.random.key(3), flat, users_of(study), SMALL.inference)
-    expected = compare(study.design, users_of(study), 0.0).log_evidences["no-sharing"]
+    expected = compare(study.design, users_of(study), {"nonparametric": 0.0}).log_evidences[
+        "no-sharing"
+    ]
     np.testing.assert_allclose(learned, expected, rtol=1e-12)
 
 
@@ -170,6 +172,19 @@ def test_particles_in_use_are_taken_at_their_word():
     assert found.log_evidences["nonparametric"] == study.log_evidence
     assert (found.policy, found.in_use) == ("npm-ts", "nonparametric")
     assert (found.num_users, found.num_rewards) == (3, 5)
+
+
+def test_other_model_is_learned_beside_the_one_in_use():
+    """Against learning it directly, with the key that the other model gets."""
+    study = make_study("coids")
+    key = jax.random.key(5)
+    users, settings = users_of(study), replace(study.design.settings, model="mixture")
+    found = diagnose(key, study.design, users, 0.0, has_other_model=True)
+    model = population_model(study.design.problem(), settings)
+    expected = learn_log_evidence(jax.random.fold_in(key, 1), model, users, settings.inference)
+    assert found.log_evidences["mixture"] == pytest.approx(expected, abs=1e-9)
+    assert list(found.log_evidences)[:2] == ["nonparametric", "mixture"]
+    assert "mixture" in str(found)
 
 
 def test_diagnosis_leaves_the_study_alone():
@@ -275,7 +290,7 @@ def test_diagnosis_prints_as_a_table():
 def test_evidence_that_is_not_finite_is_refused(value):
     study = make_study("ind-ts")
     with pytest.raises(NumericalError, match=r"finite log-evidences; got {'nonparametric'"):
-        compare(study.design, users_of(study), value)
+        compare(study.design, users_of(study), {"nonparametric": value})
 
 
 @pytest.mark.parametrize(

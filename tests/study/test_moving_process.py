@@ -53,6 +53,20 @@ def test_particles_are_those_of_this_process(policy):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
+def test_points_of_a_context_and_added_arms_arrive():
+    """There, the policy is built for two arms and given a third, as it was here."""
+    study = make_study()
+    study.add_arm("c")
+    study.enrol("bob", {})
+    points = study._policy.users(study._state).of(1)[0][::-1]
+    rewarded = Statistics.empty(3).add(2, 0.7)
+    here = study._policy.update(KEY, study._state, 1, rewarded, points)
+    there = MOVING_PROCESS.update(study.design, KEY, study._state, 1, rewarded, points)
+    for one, other in zip(jax.tree.leaves(there), jax.tree.leaves(here), strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+    np.testing.assert_array_equal(there[0].users.of(1)[0], points)
+
+
 def test_other_kinds_of_keys_arrive():
     study = make_study()
     key = jax.random.key(3, impl="rbg")

@@ -17,7 +17,9 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = False,
     env: Annotated[
         list[str] | None,
-        typer.Option("--env", help="An environment, or stress for four of them; repeat for more."),
+        typer.Option(
+            "--env", help="An environment, or stress or studies for four; repeat for more."
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", help="A policy; repeat for more.")
@@ -29,6 +31,9 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
         int | None,
         typer.Option(help="Grid points per arm of the paper's policies [default: 20, quick 8]."),
     ] = None,
+    model: Annotated[
+        str, typer.Option(help="Population model: auto, log-density or mixture.")
+    ] = "auto",
     jobs: Annotated[
         int | None, typer.Option(help="Parallel processes [default: one per core].")
     ] = None,
@@ -56,7 +61,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     for request in (signal.SIGINT, signal.SIGTERM):
         signal.signal(request, signal.default_int_handler)
     console = Console()
-    scale = presets.scale(quick, nodes)
+    scale = presets.scale(quick, nodes, model)  # type: ignore[arg-type]
     experiment = presets.Experiment.declare(scale, env, policy, seeds)
     num_jobs = num_cores() if jobs is None else jobs
     if num_jobs < 1:

@@ -2,15 +2,17 @@
 
 import copy
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from cocobandits.environments.recruitment import Recruitment
+from cocobandits.models.chances import ChanceMixture
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 
 FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 FloatMatrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+FloatCube = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 NOTHING_SHARED: FloatVector = np.zeros(0)
 
@@ -18,7 +20,7 @@ NOTHING_SHARED: FloatVector = np.zeros(0)
 class Cohort(NamedTuple):
     """Users as nature made them: what can be seen, and what cannot."""
 
-    contexts: list[dict[str, float | str]]
+    contexts: list[dict[str, float | str | bool | None]]
     arm_means: FloatMatrix  # user × arm
 
 
@@ -31,9 +33,10 @@ class Environment(ABC):
 
     name: str
     arms: tuple[str, ...]
-    context: dict[str, tuple[float, float] | list[str]]
+    context: dict[str, tuple[float, float] | list[str] | type[bool]]
+    rewards: Literal["gaussian", "bernoulli"] = "gaussian"
     reward_range: tuple[float, float]
-    reward_noise: float
+    reward_noise: float | None
     recruitment: Recruitment
     reward_limits: tuple[float, float] | None = None
 
@@ -49,8 +52,23 @@ class Environment(ABC):
         """Draw users from the true population."""
 
     @abstractmethod
-    def population(self, shared: FloatVector = NOTHING_SHARED) -> ConditionalMixture:
+    def population(
+        self, shared: FloatVector = NOTHING_SHARED
+    ) -> ConditionalMixture | ChanceMixture:
         """Describe the true population P*(μ | x), in reward units and features on [-1, 1]."""
+
+    def draw_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> FloatCube:
+        """Draw what chance adds to each reward, before it is known who is given what."""
+        if self.rewards == "bernoulli":
+            return generator.uniform(size=shape)
+        assert self.reward_noise is not None
+        return self.reward_noise * generator.normal(size=shape)
+
+    def reward(self, arm_means: FloatCube, noise: FloatCube) -> FloatCube:
+        """Make rewards of means and chance; a yes is as likely as its mean says."""
+        if self.rewards == "bernoulli":
+            return (noise < arm_means).astype(float)
+        return arm_means + noise
 
     def recruiting(self, plan: Recruitment) -> "Environment":
         """Make the same environment with another plan of arrivals."""

@@ -3,8 +3,11 @@
 from cocobandits.environments import lmm, stress
 from cocobandits.environments.base import Environment
 from cocobandits.environments.diet import DietEnvironment
+from cocobandits.environments.groups import GroupsEnvironment
 from cocobandits.environments.mixture import MixtureEnvironment
 from cocobandits.environments.partial import PartialEnvironment
+from cocobandits.environments.survey import MISSING_SHARE, SurveyEnvironment
+from cocobandits.environments.yes_no import YesNoEnvironment
 from cocobandits.errors import UnknownNameError
 
 _ENVIRONMENTS: dict[str, Environment] = {
@@ -15,6 +18,10 @@ _ENVIRONMENTS: dict[str, Environment] = {
         lmm.matched(),
         lmm.misspecified(),
         DietEnvironment(),
+        GroupsEnvironment(),
+        YesNoEnvironment(),
+        SurveyEnvironment("survey", 0.0),
+        SurveyEnvironment("survey-missing", MISSING_SHARE),
         stress.skewed(),
         stress.groups(),
         stress.ring(),

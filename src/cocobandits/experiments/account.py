@@ -137,6 +137,9 @@ def command(run: Run, folder: str = "DIR") -> str:
     nodes = config.get("settings", {}).get("nodes_per_arm")
     if nodes != presets.scale(config.get("scale") == "quick").settings.nodes_per_arm:
         words.append(f"--nodes {nodes}")
+    model = config.get("learned", {}).get("model", "auto")
+    if model != "auto":
+        words.append(f"--model {model}")
     return " ".join([*words, f"--seeds {len(config['seeds'])}", f"--out {folder}"])
 
 

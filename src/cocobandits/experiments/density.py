@@ -16,7 +16,8 @@ from cocobandits.environments.recruitment import Recruitment
 from cocobandits.experiments.cells import OnStep
 from cocobandits.experiments.presets import PAPER_RANGE, Experiment
 from cocobandits.experiments.schemas import DENSITIES
-from cocobandits.models.gaussian_mixture import GaussianMixtureModel
+from cocobandits.models.base import Statistics
+from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
 from cocobandits.study import Study
@@ -77,8 +78,10 @@ def _snapshot(study: Study, environment: Environment, observed: int) -> list[dic
 
 def _true_marginal(environment: Environment, x: float, arm: int, edges: np.ndarray) -> np.ndarray:
     """Average the true density of one arm over each bin."""
-    truth = GaussianMixtureModel(
-        environment.population(), (None,), PAPER_RANGE, environment.reward_noise
-    )
-    belief = truth.marginal(jnp.zeros((1, 0)), jnp.zeros(1), jnp.array([x]))
+    population, noise = environment.population(), environment.reward_noise
+    assert isinstance(population, ConditionalMixture)
+    assert noise is not None
+    truth = GaussianMixtureModel(population, (None,), PAPER_RANGE, noise)
+    nobody = Statistics.empty(truth.num_arms)
+    belief = truth.posterior(jnp.zeros(0), jnp.array([x]), nobody)
     return np.diff(np.asarray(belief.cumulative(jnp.asarray(edges)))[arm]) / np.diff(edges)

@@ -7,6 +7,7 @@ import numpy as np
 
 from cocobandits.environments.diet import AGE_GROUPS, METABOLIC_TYPES, DietEnvironment
 from cocobandits.experiments.estimates import Values
+from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.gaussian_mixture import GaussianMixtureModel
 
@@ -33,7 +34,9 @@ def diet_truth() -> DietTruth:
         environment.reward_noise,
     )
     groups = [
-        model.marginal(jnp.zeros((1, 0)), jnp.zeros(1), jnp.array([float(number)]))
+        model.dense_posterior_at(
+            jnp.zeros(0), jnp.array([float(number)]), Statistics.empty(model.num_arms)
+        )
         for number in range(len(AGE_GROUPS))
     ]
     # A type is one component of the mixture, the same in every age group.

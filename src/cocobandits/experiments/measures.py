@@ -34,6 +34,10 @@ ENVIRONMENT_LABELS = {
     "stress-groups": "Stress: three groups",
     "stress-ring": "Stress: ring",
     "stress-heteroscedastic": "Stress: uneven spread",
+    "groups": "Ten arms, four groups",
+    "yes-no": "Yes or no",
+    "survey": "Four features",
+    "survey-missing": "Four features, 30 % missing",
 }
 ORACLE = "oracle-ts"
 THIRD_ARM = 2

@@ -13,17 +13,20 @@ from cocobandits.environments.registry import build_environment
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.registry import policy_names
-from cocobandits.policies.settings import PRESETS, CocoSettings
+from cocobandits.policies.settings import PRESETS, CocoSettings, ModelName
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")
 STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedastic")
+STUDIES = ("groups", "yes-no", "survey", "survey-missing")
 # Names that stand for several environments on the command line.
-GROUPS = {"stress": STRESS}
+GROUPS = {"stress": STRESS, "studies": STUDIES}
 PAPER_POLICIES = ("npm-ts", "gids", "mtts", "ind-ts", "oracle-ts", "uniform")
 POLICIES = (
     *("coids", "npm-ts", "gids", "mtts", "ind-ts"),
     *("oracle-ts", "oracle-plan", "uniform"),
 )
+# They assume normal rewards, and refuse others.
+GAUSSIAN_ONLY = ("mtts", "oracle-plan")
 # Cuts off the arm means of many users, which is part of what is reproduced.
 PAPER_RANGE = (-2.0, 2.0)
 # Multi-task regret is measured against it, so every experiment has it.
@@ -70,13 +73,18 @@ PAPER = Scale("paper", 10, PRESETS["paper"], PRESETS["learned"])
 QUICK = Scale("quick", 2, _coarser(PAPER.settings), _coarser(PAPER.learned))
 
 
-def scale(is_quick: bool, nodes_per_arm: int | None = None) -> Scale:
-    """Choose a scale, with another grid for the paper's policies if one is given.
+def scale(is_quick: bool, nodes_per_arm: int | None = None, model: ModelName = "auto") -> Scale:
+    """Choose a scale, with another grid for the paper's policies or another model if given.
 
     Raises:
-        ConfigurationError: a grid of fewer than two points.
+        ConfigurationError: a grid of fewer than two points, or a model that nobody knows.
     """
     chosen = QUICK if is_quick else PAPER
+    chosen = replace(
+        chosen,
+        settings=replace(chosen.settings, model=model),
+        learned=replace(chosen.learned, model=model),
+    )
     if nodes_per_arm is None:
         return chosen
     if nodes_per_arm < 2:
@@ -130,6 +138,12 @@ class Experiment:
             tuple(name for name in policy_names() if name in wanted),
             scale.num_seeds if num_seeds is None else num_seeds,
         )
+
+    def policies_for(self, environment: str) -> tuple[str, ...]:
+        """List the policies that can deal with the rewards of an environment."""
+        if build_environment(environment).rewards == "gaussian":
+            return self.policies
+        return tuple(policy for policy in self.policies if policy not in GAUSSIAN_ONLY)
 
     @property
     def seeds(self) -> tuple[int, ...]:

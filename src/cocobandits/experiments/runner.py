@@ -42,7 +42,7 @@ def cells_of(experiment: Experiment) -> list[Cell]:
     return [
         Cell(environment, policy, seed)
         for environment in experiment.environments
-        for policy in experiment.policies
+        for policy in experiment.policies_for(environment)
         for seed in experiment.seeds
     ]
 

@@ -43,6 +43,20 @@ def share(
 
 
 @criterion()
+def share_of_environment(
+    measures: Measures, environment: str, policy: str, *, other: str, limit: float
+) -> Part:
+    """Compare the mean total regrets of one policy in two environments."""
+    mine, theirs = (measures.total_regret(name, policy) for name in (environment, other))
+    told = f"{POLICY_LABELS[policy]}: {environment} over {other}"
+    shown = f"{estimate(mine).show()} of {estimate(theirs).show()}"
+    return Part(
+        f"{told} is {ratio(mine, theirs).show(2)}, {shown}",
+        Limit(limit).admits(float(mine.mean()), float(theirs.mean())),
+    )
+
+
+@criterion()
 def worst_seed(
     measures: Measures, environment: str, policy: str, yardstick: str, *, limit: float
 ) -> Part:

@@ -7,7 +7,7 @@ interval beside it says how firmly.
 from cocobandits.experiments import target_criteria as target
 from cocobandits.experiments.claims import Claim
 from cocobandits.experiments.measures import ORACLE, Measures
-from cocobandits.experiments.presets import STRESS
+from cocobandits.experiments.presets import STRESS, STUDIES
 
 OURS = "coids"
 ABOUT = (
@@ -17,6 +17,8 @@ ABOUT = (
 )
 # Where a planner has something to gain, and how much of the oracle's regret is left to it.
 _SHARES_OF_ORACLE = {"mixture": 1.05, "partial": 0.75, "lmm-misspecified": 1.05}
+_GROUPS, _YES_NO, _SURVEY, _GAPS = STUDIES
+_GROUPS_SHARES, _GAPS_SHARE, _YES_NO_SHARE = {"oracle-ts": 1.2, "ind-ts": 0.25}, 1.25, 0.5
 _SHARE_OF_IND, _WORST_SHARE_OF_IND, _STRESS_SHARE = 0.25, 0.5, 0.5
 
 
@@ -30,6 +32,9 @@ def assess_targets(measures: Measures) -> list[Claim]:
         learns_the_line(measures),
         never_behind_gids(measures),
         holds_under_stress(measures),
+        learns_many_arms(measures),
+        bears_missing_context(measures),
+        learns_from_yes_and_no(measures),
     ]
     # A target without parts is about policies or environments that were not run.
     return [each for each in found if each.parts]
@@ -119,4 +124,56 @@ def holds_under_stress(measures: Measures) -> Claim:
         ),
         f"Mean total regret over Ind-TS's is below {_STRESS_SHARE:g} in each. "
         f"{target.VERDICT_RULE}",
+    )
+
+
+def learns_many_arms(measures: Measures) -> Claim:
+    """Target 6: ten arms, which nobody is served often enough to try."""
+    limits = [
+        *((name, target.Limit(share, is_strict=True)) for name, share in _GROUPS_SHARES.items()),
+        (ORACLE, target.Limit(1.0, is_strict=True, is_second_half=True)),
+    ]
+    return Claim(
+        6,
+        _GROUPS,
+        "With ten arms and four hidden groups CoIDS loses hardly more than Thompson sampling that "
+        "is told the groups, a quarter of what Ind-TS loses, and less than the first in the end.",
+        tuple(
+            target.share(measures, _GROUPS, OURS, yardstick, limit=limit)
+            for yardstick, limit in limits
+        )
+        if _GROUPS in measures.environments
+        else (),
+        "Mean total regret is below 1.2 times OraclePrior-TS's and 0.25 times Ind-TS's, and in the "
+        f"second half of the steps below OraclePrior-TS's. {target.VERDICT_RULE}",
+    )
+
+
+def bears_missing_context(measures: Measures) -> Claim:
+    """Target 7: the same people with and without gaps in what is known of them."""
+    has_both = {_SURVEY, _GAPS} <= set(measures.environments)
+    return Claim(
+        7,
+        f"{_SURVEY}, {_GAPS}",
+        "With 30 % of all values missing, CoIDS loses at most a quarter more.",
+        (target.share_of_environment(measures, _GAPS, OURS, other=_SURVEY, limit=_GAPS_SHARE),)
+        if has_both
+        else (),
+        f"Mean total regret over that with full context is at most {_GAPS_SHARE:g}. "
+        f"{target.VERDICT_RULE}",
+    )
+
+
+def learns_from_yes_and_no(measures: Measures) -> Claim:
+    """Target 8: rewards that are zero or one."""
+    limit = target.Limit(_YES_NO_SHARE, is_strict=True)
+    return Claim(
+        8,
+        _YES_NO,
+        "With yes/no rewards CoIDS loses less than half of what Beta-Thompson per user loses.",
+        (target.share(measures, _YES_NO, OURS, "ind-ts", limit=limit),)
+        if _YES_NO in measures.environments
+        else (),
+        f"Mean total regret over that of Ind-TS, which is Beta-Thompson per user there, is below "
+        f"{_YES_NO_SHARE:g}. {target.VERDICT_RULE}",
     )

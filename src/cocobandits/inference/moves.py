@@ -16,9 +16,18 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
 
 from cocobandits.inference.weights import average
-from cocobandits.types import LogWeights, Matrix, Particles, PerParticle, RngKey, Scalar
+from cocobandits.types import (
+    LogWeights,
+    Matrix,
+    Parameters,
+    Particles,
+    PerParticle,
+    RngKey,
+    Scalar,
+)
 
 # Values and gradients of the log-likelihood of all particles.
 LikelihoodFn = Callable[[Particles], tuple[PerParticle, Particles]]
@@ -31,10 +40,21 @@ _LEAST_SCALE = 1e-4
 
 
 class Proposal(NamedTuple):
-    """Step size η, and a root R of the matrix that stretches gradients and noise."""
+    """Step size η, and a root R of the matrix that stretches gradients and noise.
+
+    The root is a vector where the matrix is diagonal.
+    """
 
     step_size: Scalar
-    root: Matrix
+    root: Matrix | Parameters
+
+    def stretch(self, vectors: Particles) -> Particles:
+        """Multiply every row by R."""
+        return vectors * self.root if self.root.ndim == 1 else vectors @ self.root.T
+
+    def pull(self, vectors: Particles) -> Particles:
+        """Multiply every row by Rᵀ."""
+        return vectors * self.root if self.root.ndim == 1 else vectors @ self.root
 
 
 class Point(NamedTuple):
@@ -52,16 +72,19 @@ def evaluate(particles: Particles, likelihood_fn: LikelihoodFn) -> Point:
     return Point(particles, log_density, gradient - particles)
 
 
-def scales_root(particles: Particles, log_weights: LogWeights) -> Matrix:
+def scales_root(particles: Particles, log_weights: LogWeights) -> Parameters:
     """Stretch each parameter by the weighted particles' own deviation."""
     centred = particles - average(log_weights, particles)[None, :]
-    return jnp.diag(jnp.maximum(jnp.sqrt(average(log_weights, centred**2)), _LEAST_SCALE))
+    return jnp.maximum(jnp.sqrt(average(log_weights, centred**2)), _LEAST_SCALE)
 
 
-def information_root(information: Matrix) -> Matrix:
+def information_root(information: Matrix | Parameters) -> Matrix | Parameters:
     """Factor the inverse of the precision: the prior's identity plus the information of users."""
-    values, vectors = jnp.linalg.eigh(information)
-    return vectors / jnp.sqrt(1.0 + jnp.maximum(values, 0.0))[None, :]
+    if information.ndim == 1:
+        return jax.lax.rsqrt(1.0 + information)
+    identity = jnp.eye(len(information))
+    factor = jnp.linalg.cholesky(identity + information)
+    return solve_triangular(factor, identity, lower=True).T
 
 
 def langevin(
@@ -106,12 +129,12 @@ def start_correlation(start: Particles, now: Particles) -> Scalar:
 
 
 def _drift(point: Point, proposal: Proposal) -> Particles:
-    stretched = point.gradient @ proposal.root @ proposal.root.T
+    stretched = proposal.stretch(proposal.pull(point.gradient))
     return point.particles + proposal.step_size / 2 * stretched
 
 
 def _propose(point: Point, noise: Particles, proposal: Proposal) -> Particles:
-    return _drift(point, proposal) + jnp.sqrt(proposal.step_size) * noise @ proposal.root.T
+    return _drift(point, proposal) + jnp.sqrt(proposal.step_size) * proposal.stretch(noise)
 
 
 def _log_ratio(source: Point, target: Point, noise: Particles, proposal: Proposal) -> PerParticle:
@@ -121,6 +144,6 @@ def _log_ratio(source: Point, target: Point, noise: Particles, proposal: Proposa
     would lead back, which differs by the two drifts.
     """
     root = jnp.sqrt(proposal.step_size) / 2
-    back = noise + root * (source.gradient + target.gradient) @ proposal.root
+    back = noise + root * proposal.pull(source.gradient + target.gradient)
     change = jnp.sum(noise**2, axis=1) - jnp.sum(back**2, axis=1)
     return target.log_density - source.log_density + change / 2

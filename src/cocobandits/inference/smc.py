@@ -19,7 +19,16 @@ from cocobandits.errors import ConfigurationError, NumericalError
 from cocobandits.inference import moves, weights
 from cocobandits.inference.resampling import systematic
 from cocobandits.inference.tempering import next_temperature
-from cocobandits.types import Ancestors, LogWeights, Matrix, Particles, PerParticle, RngKey, Scalar
+from cocobandits.types import (
+    Ancestors,
+    LogWeights,
+    Matrix,
+    Parameters,
+    Particles,
+    PerParticle,
+    RngKey,
+    Scalar,
+)
 
 MoveName = Literal["information", "scales"]
 
@@ -38,7 +47,9 @@ class Path(Protocol):
     ) -> tuple[PerParticle, Particles]:
         """Compute the whole log-likelihood at a temperature, with its gradient."""
 
-    def information(self, particles: Particles, data: Any, temperature: Scalar) -> Matrix:
+    def information(
+        self, particles: Particles, data: Any, temperature: Scalar
+    ) -> Matrix | Parameters:
         """Estimate how much the likelihood says about each direction, averaged over particles."""
 
     def interweave(self, rng_key: RngKey, particles: Particles) -> Particles:
@@ -154,7 +165,7 @@ class _Bridge:
         """Go to another temperature."""
         return replace(self, temperature=temperature)
 
-    def information(self, particles: Particles) -> Matrix:
+    def information(self, particles: Particles) -> Matrix | Parameters:
         """Evaluate the information of the likelihood at this temperature."""
         return self.path.information(particles, self.data, self.temperature)
 
@@ -295,7 +306,9 @@ def _increments(bridge: _Bridge, particles: Particles) -> PerParticle:
 
 
 @partial(jax.jit, static_argnames="name")
-def _root(state: SmcState, target: _Bridge, ancestors: Ancestors, name: MoveName) -> Matrix:
+def _root(
+    state: SmcState, target: _Bridge, ancestors: Ancestors, name: MoveName
+) -> Matrix | Parameters:
     if name == "scales":
         return moves.scales_root(state.particles, state.log_weights)
     return moves.information_root(target.information(state.particles[ancestors]))

@@ -5,24 +5,29 @@ belief about that user's arm means. Inference and policies use nothing but what 
 Everything is written for one particle; callers batch with `jax.vmap`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from cocobandits.models.blocks import BLOCK_SIZE, in_blocks
+from cocobandits.models.blocks import BLOCK_SIZE, block_size, in_blocks
+from cocobandits.models.rewards import RewardGrid
 from cocobandits.types import (
     ArmValues,
     ArmVector,
     Context,
     LogWeights,
+    Matrix,
     Number,
     Parameters,
     Particles,
     PerParticle,
+    PossibleContext,
     RngKey,
     Scalar,
     Values,
@@ -92,11 +97,11 @@ class UserRows(NamedTuple):
     """Terms of a sum over users: how much each counts, its context and its statistics."""
 
     weights: Float[Array, " user"]
-    contexts: Float[Array, "user feature"]
+    contexts: Float[Array, "user *point feature"]
     statistics: Statistics  # each field: user × arm
     num_rows: Int[Array, ""]  # what lies beyond is padding
 
-    def of(self, row: Int[ArrayLike, ""]) -> tuple[Scalar, Context, Statistics]:
+    def of(self, row: Int[ArrayLike, ""]) -> tuple[Scalar, PossibleContext, Statistics]:
         """Read one term."""
         statistics = Statistics(*(field[row] for field in self.statistics))
         return self.weights[row], self.contexts[row], statistics
@@ -171,6 +176,20 @@ class Belief(ABC):
     def condition(self, statistics: Statistics) -> "Belief":
         """Learn from further rewards of the same user."""
 
+    @abstractmethod
+    def among(self, arms: Any) -> "Belief":
+        """Believe the same of some arms, and nothing of the others.
+
+        `arms` is what `PopulationModel.selection` makes of their numbers.
+        """
+
+    @abstractmethod
+    def blended(self, log_shares: Float[Array, " each"]) -> "Belief":
+        """Mix beliefs about the same user that stand on top of each other, by their shares.
+
+        Every array of this belief has a leading axis of such beliefs.
+        """
+
 
 class Hyperparameters(NamedTuple):
     """What a particle may have learned besides a population, in standardised units; None if fixed.
@@ -221,17 +240,51 @@ class PopulationModel(ABC):
         """From where to where σ may reasonably lie."""
         return self.reward_noise, self.reward_noise
 
+    @property
+    def reward_grid(self) -> RewardGrid:
+        """The rewards over which expectations of the next reward are summed."""
+        return RewardGrid.spanning(self.mean_range, self.noise_range)
+
     @abstractmethod
-    def log_evidence(
+    def log_evidence_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> Scalar:
-        """Compute log p(history | particle, context)."""
+        """Compute log p(history | particle, context), the context being known."""
 
-    def log_evidence_and_gradient(
+    @abstractmethod
+    def posterior_at(
+        self, parameters: Parameters, context: Context, statistics: Statistics
+    ) -> Belief:
+        """Condition the particle's population on a user's rewards, the context being known."""
+
+    def log_evidence(
+        self, parameters: Parameters, context: PossibleContext, statistics: Statistics
+    ) -> Scalar:
+        """Compute log p(history | particle, what is known of the context).
+
+        Where not all of the context is known, it comes as equally likely points, and the evidence
+        is averaged over them.
+        """
+        if context.ndim == 1:
+            return self.log_evidence_at(parameters, context, statistics)
+        evidences = jax.vmap(self.log_evidence_at, (None, 0, None))(parameters, context, statistics)
+        return logsumexp(evidences) - math.log(len(context))
+
+    def log_evidence_and_gradient_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> tuple[Scalar, Parameters]:
         """Compute the log-evidence and its gradient; override where a closed form exists."""
-        return jax.value_and_grad(self.log_evidence)(parameters, context, statistics)
+        return jax.value_and_grad(self.log_evidence_at)(parameters, context, statistics)
+
+    def log_evidence_and_gradient(
+        self, parameters: Parameters, context: PossibleContext, statistics: Statistics
+    ) -> tuple[Scalar, Parameters]:
+        """Compute the log-evidence and its gradient, whatever is known of the context."""
+        evidence = self.log_evidence_and_gradient_at
+        if context.ndim == 1:
+            return evidence(parameters, context, statistics)
+        values, gradients = jax.vmap(evidence, (None, 0, None))(parameters, context, statistics)
+        return logsumexp(values) - math.log(len(context)), jax.nn.softmax(values) @ gradients
 
     def log_likelihood_and_gradient(
         self, particles: Particles, rows: UserRows
@@ -255,6 +308,23 @@ class PopulationModel(ABC):
             BLOCK_SIZE,
         )
 
+    def information(self, particles: Particles, rows: UserRows) -> Matrix | Parameters:
+        """Sum the outer products of all users' gradients, averaged over particles.
+
+        This estimates the Fisher information without second derivatives. A model of very many
+        parameters may answer with the diagonal alone. Override where users can share work.
+        """
+
+        def add(sums: Matrix, weight: Scalar, value: PerParticle, gradient: Particles) -> Matrix:
+            del value
+            return sums + weight * gradient.T @ gradient
+
+        num_parameters = particles.shape[1]
+        nothing = jnp.zeros((num_parameters, num_parameters))
+        blocks = particles.reshape(-1, block_size(len(particles), BLOCK_SIZE), num_parameters)
+        sums = jax.lax.map(lambda block: sum_over_rows(self, block, rows, add, nothing), blocks)
+        return jnp.sum(sums, axis=0) / len(particles)
+
     def hyperparameters(self, parameters: Parameters) -> Hyperparameters:
         """Read what a particle has learned besides the population; by default nothing."""
         del parameters
@@ -268,13 +338,53 @@ class PopulationModel(ABC):
         del rng_key
         return parameters
 
-    @abstractmethod
-    def posterior(self, parameters: Parameters, context: Context, statistics: Statistics) -> Belief:
-        """Condition the particle's population on one user's context and rewards."""
+    def posterior(
+        self, parameters: Parameters, context: PossibleContext, statistics: Statistics
+    ) -> Belief:
+        """Condition the particle's population on what is known of a user, and on the rewards.
 
-    @abstractmethod
-    def marginal(self, particles: Particles, log_weights: LogWeights, context: Context) -> Belief:
-        """Average the populations of all particles: the belief about somebody new."""
+        Rewards say which of several possible contexts are likelier.
+        """
+        if context.ndim == 1:
+            return self.posterior_at(parameters, context, statistics)
+        given = parameters, context, statistics
+        beliefs = jax.vmap(self.posterior_at, (None, 0, None))(*given)
+        evidences = jax.vmap(self.log_evidence_at, (None, 0, None))(*given)
+        return beliefs.blended(evidences - logsumexp(evidences))
+
+    def average(
+        self,
+        particles: Particles,
+        log_weights: LogWeights,
+        context: PossibleContext,
+        statistics: Statistics,
+    ) -> Belief:
+        """Mix the beliefs of all particles about one user; override where they share work."""
+        beliefs = jax.vmap(self.posterior, (0, None, None))(particles, context, statistics)
+        return beliefs.blended(log_weights - logsumexp(log_weights))
+
+    def with_arm(self) -> "PopulationModel | None":
+        """Make the same model with one more arm; None if what was learned does not carry over."""
+        return None
+
+    def widened(self, rng_key: RngKey, particles: Particles) -> Particles:
+        """Make particles of `with_arm` from those of this model.
+
+        Nobody has been given the new arm, so its parameters, which come last, have their prior.
+        """
+        wider = self.with_arm()
+        assert wider is not None
+        num_new = wider.num_parameters - self.num_parameters
+        fresh = jax.random.normal(rng_key, (len(particles), num_new))
+        return jnp.concatenate([particles, fresh], axis=1)
+
+    def selection(self, arms: tuple[int, ...]) -> Any:
+        """Tell beliefs which arms to keep, by numbers in rising order.
+
+        Numbers that are traced spare a compilation for every choice of as many arms. A belief that
+        has to know them beforehand gets them as a static part of a tree.
+        """
+        return jnp.asarray(arms)
 
 
 def sum_over_rows(

@@ -1,9 +1,10 @@
 """A context as a vector to be linear in: one, the continuous values, and a column per category."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from cocobandits.types import Context
+from cocobandits.types import Context, PossibleContext
 
 FeatureKinds = tuple[int | None, ...]
 FeatureVector = Float[Array, " term"]
@@ -23,3 +24,10 @@ def feature_vector(kinds: FeatureKinds, context: Context) -> FeatureVector:
         else:
             parts.append((jnp.arange(kind) == context[number]).astype(float))
     return jnp.concatenate(parts)
+
+
+def expected_terms(kinds: FeatureKinds, context: PossibleContext) -> FeatureVector:
+    """Average the terms over what the context may be, for models that are linear in them."""
+    if context.ndim == 1:
+        return feature_vector(kinds, context)
+    return jnp.mean(jax.vmap(lambda point: feature_vector(kinds, point))(context), axis=0)

@@ -4,11 +4,11 @@ What is believed of a user then rests on that user's rewards alone (independent 
 paper, "Experiments": Ind-TS). Exact for any number of arms.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.truncated_normal import (
@@ -23,9 +23,7 @@ from cocobandits.types import (
     ArmValues,
     ArmVector,
     Context,
-    LogWeights,
     Parameters,
-    Particles,
     RngKey,
     Scalar,
     Values,
@@ -119,6 +117,17 @@ class FlatBelief(Belief):
         total = self.statistics.plus(statistics)
         return FlatBelief(total, self.low, self.high, self.reward_noise)
 
+    def among(self, arms: Int[Array, " chosen"]) -> "FlatBelief":
+        """Keep the statistics of some arms."""
+        chosen = Statistics(*(part[arms] for part in self.statistics))
+        return FlatBelief(chosen, self.low, self.high, self.reward_noise)
+
+    def blended(self, log_shares: Float[Array, " each"]) -> "FlatBelief":
+        """Take any: they are all the same."""
+        del log_shares
+        first = Statistics(*(part[0] for part in self.statistics))
+        return FlatBelief(first, self.low, self.high, self.reward_noise)
+
     def _edges(self) -> Values:
         return jnp.asarray([self.low, self.high])
 
@@ -162,7 +171,11 @@ class FlatModel(PopulationModel):
         """Standard deviation σ of a reward."""
         return self.noise
 
-    def log_evidence(
+    def with_arm(self) -> "FlatModel":
+        """Know as little of another arm."""
+        return replace(self, arms=self.arms + 1)
+
+    def log_evidence_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> Scalar:
         """Compute log p(history), the same for every context."""
@@ -170,19 +183,12 @@ class FlatModel(PopulationModel):
         edges = jnp.asarray([self.low, self.high])
         return jnp.sum(interval_log_likelihood(statistics, self.noise, edges))
 
-    def posterior(
+    def posterior_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> FlatBelief:
         """Tilt the uniform prior by the user's rewards."""
         del parameters, context
         return FlatBelief(statistics, self.low, self.high, self.noise)
-
-    def marginal(
-        self, particles: Particles, log_weights: LogWeights, context: Context
-    ) -> FlatBelief:
-        """Return the uniform prior: particles have nothing to add."""
-        del particles, log_weights, context
-        return FlatBelief(Statistics.empty(self.arms), self.low, self.high, self.noise)
 
 
 def _product_of_others(below: ArmValues) -> ArmValues:

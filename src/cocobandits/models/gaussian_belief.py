@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp, ndtr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.orthant import best_probability, bivariate_cumulative
@@ -25,9 +25,9 @@ _NUM_REWARDS, _REWARD_REACH = 257, 8.0
 class GaussianBelief(Belief):
     """Components with normalised log-weights, means and covariances (which may be singular)."""
 
-    log_weights: Float[Array, " component"]
-    means: Float[Array, "component arm"]
-    covariances: Float[Array, "component arm arm"]
+    log_weights: Float[Array, "*each component"]
+    means: Float[Array, "*each component arm"]
+    covariances: Float[Array, "*each component arm arm"]
     reward_noise: float = field(metadata={"static": True})
 
     def mean(self) -> ArmVector:
@@ -136,6 +136,19 @@ class GaussianBelief(Belief):
     def condition(self, statistics: Statistics) -> "GaussianBelief":
         """Learn from further rewards."""
         return condition(self, statistics)[0]
+
+    def among(self, arms: Int[Array, " chosen"]) -> "GaussianBelief":
+        """Drop the other arms from means and covariances."""
+        covariances = self.covariances[:, arms][:, :, arms]
+        return GaussianBelief(self.log_weights, self.means[:, arms], covariances, self.reward_noise)
+
+    def blended(self, log_shares: Float[Array, " each"]) -> "GaussianBelief":
+        """Put all components side by side."""
+        weights = log_shares[:, None] + self.log_weights
+        means, covariances = (
+            part.reshape(-1, *part.shape[2:]) for part in (self.means, self.covariances)
+        )
+        return GaussianBelief(weights.ravel(), means, covariances, self.reward_noise)
 
     def _average(self, values: Float[Array, "component *shape"]) -> Float[Array, "*shape"]:
         return jnp.tensordot(jnp.exp(self.log_weights), values, axes=1)

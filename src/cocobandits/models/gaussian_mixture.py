@@ -8,6 +8,7 @@ truth can be exact.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
@@ -18,7 +19,9 @@ from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import PopulationModel, Statistics
 from cocobandits.models.features import FeatureKinds, feature_vector, num_terms
 from cocobandits.models.gaussian_belief import GaussianBelief, condition
-from cocobandits.types import Context, LogWeights, Parameters, Particles, Scalar
+from cocobandits.models.mixture.arms import GaussianArms
+from cocobandits.models.mixture.belief import MixtureBelief
+from cocobandits.types import Context, Parameters, Scalar
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class ConditionalMixture:
     def __post_init__(self) -> None:
         for name, num_axes in (("logits", 2), ("means", 3), ("factors", 4)):
             # Lists come back from JSON; tuples can be hashed.
-            object.__setattr__(self, name, _freeze(getattr(self, name)))
+            object.__setattr__(self, name, freeze(getattr(self, name)))
             array = _array(name, getattr(self, name))
             if array.ndim != num_axes or not np.all(np.isfinite(array)):
                 raise ConfigurationError(
@@ -65,7 +68,7 @@ class ConditionalMixture:
         Raises:
             ConfigurationError: their shapes do not fit together.
         """
-        return cls(*(_freeze(part) for part in (logits, means, factors)))
+        return cls(*(freeze(part) for part in (logits, means, factors)))
 
     @property
     def num_arms(self) -> int:
@@ -76,6 +79,12 @@ class ConditionalMixture:
     def num_terms(self) -> int:
         """Number of terms of the context."""
         return len(self.logits[0])
+
+    @cached_property
+    def is_independent(self) -> bool:
+        """Whether arms are independent within every component: no source moves two of them."""
+        moves = np.any(np.array(self.factors) != 0, axis=3)
+        return bool(np.all(np.sum(moves, axis=1) <= 1))
 
     def rescaled(self, centre: float, scale: float) -> "ConditionalMixture":
         """Describe the same population for rewards that are shifted by -centre, then scaled."""
@@ -123,26 +132,31 @@ class GaussianMixtureModel(PopulationModel):
         """Standard deviation σ of a reward."""
         return self.noise
 
-    def log_evidence(
+    def log_evidence_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> Scalar:
         """Compute log Σ_j w_j(x) p(rewards | component j)."""
         del parameters
         return condition(self._prior(context), statistics)[1]
 
-    def posterior(
+    def posterior_at(
+        self, parameters: Parameters, context: Context, statistics: Statistics
+    ) -> GaussianBelief | MixtureBelief:
+        """Reweight the components, and condition each."""
+        belief = self.dense_posterior_at(parameters, context, statistics)
+        if not self.mixture.is_independent:
+            return belief
+        # Who is best of independent arms is found by one integral, however many there are.
+        variances = jnp.diagonal(belief.covariances, axis1=1, axis2=2)
+        noise = jnp.full(len(belief.means), self.noise)
+        return MixtureBelief(belief.log_weights, GaussianArms(belief.means, variances, noise))
+
+    def dense_posterior_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> GaussianBelief:
-        """Reweight the components, and condition each."""
+        """Condition each component with all its covariances."""
         del parameters
         return condition(self._prior(context), statistics)[0]
-
-    def marginal(
-        self, particles: Particles, log_weights: LogWeights, context: Context
-    ) -> GaussianBelief:
-        """Return the mixture itself: particles have nothing to add."""
-        del particles, log_weights
-        return self._prior(context)
 
     def _prior(self, context: Context) -> GaussianBelief:
         terms = feature_vector(self.kinds, context)
@@ -159,9 +173,10 @@ def _normalised(logits: Float[Array, " component"]) -> Float[Array, " component"
     return shifted - jnp.log(jnp.sum(jnp.exp(shifted)))
 
 
-def _freeze(values: Any) -> Any:
+def freeze(values: Any) -> Any:
+    """Turn arrays and lists into nested tuples, which can be hashed."""
     plain = values.tolist() if isinstance(values, np.ndarray) else values
-    return tuple(map(_freeze, plain)) if isinstance(plain, list | tuple) else plain
+    return tuple(map(freeze, plain)) if isinstance(plain, list | tuple) else plain
 
 
 def _array(name: str, values: object) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":

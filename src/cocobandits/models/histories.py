@@ -15,19 +15,28 @@ from cocobandits.models.base import (
     PopulationModel,
     Statistics,
     UserRows,
-    sum_over_rows,
 )
-from cocobandits.models.blocks import BLOCK_SIZE, block_size
-from cocobandits.types import Context, Matrix, Particles, PerParticle, RngKey, Scalar
+from cocobandits.types import (
+    Matrix,
+    Parameters,
+    Particles,
+    PerParticle,
+    PossibleContext,
+    RngKey,
+    Scalar,
+)
 
 _FIRST_CAPACITY = 256
 _GROWTH = 4
 
 
 class UserTable(NamedTuple):
-    """Contexts and statistics of all users, padded so that few shapes are ever compiled."""
+    """Contexts and statistics of all users, padded so that few shapes are ever compiled.
 
-    contexts: Float[Array, "user feature"]
+    Contexts have an axis of points from the first user on of whose context not all is known.
+    """
+
+    contexts: Float[Array, "user *point feature"]
     statistics: Statistics  # each field: user × arm
     num_users: Int[Array, ""]
 
@@ -41,44 +50,96 @@ class UserTable(NamedTuple):
             jnp.zeros((), dtype=int),
         )
 
-    def append(self, context: Context) -> "UserTable":
+    @property
+    def num_features(self) -> int:
+        """How many features a context has."""
+        return self.contexts.shape[-1]
+
+    def append(self, context: PossibleContext) -> "UserTable":
         """Add a user without rewards, growing the table when it is full."""
         user = int(self.num_users)
         capacity = len(self.contexts)
         table = self._grow(_GROWTH * capacity) if user == capacity else self
+        table = table.fitting(context)
         return _append(table, context)
 
+    def fitting(self, context: PossibleContext) -> "UserTable":
+        """Make room for the points of a context; what is known is the same at all of them."""
+        if context.ndim == 1 or self.contexts.ndim == 3:
+            return self
+        shape = (len(self.contexts), *context.shape)
+        return self._replace(contexts=jnp.broadcast_to(self.contexts[:, None, :], shape))
+
+    def with_arm(self) -> "UserTable":
+        """Add an arm that nobody has been given."""
+        wider = (jnp.pad(field, ((0, 0), (0, 1))) for field in self.statistics)
+        return self._replace(statistics=Statistics(*wider))
+
     @jax.jit
-    def of(self, user: Int[ArrayLike, ""]) -> tuple[Context, Statistics]:
+    def of(self, user: Int[ArrayLike, ""]) -> tuple[PossibleContext, Statistics]:
         """Read one user's context and statistics."""
         return self.contexts[user], Statistics(*(field[user] for field in self.statistics))
 
     @jax.jit
-    def replace(self, user: Int[ArrayLike, ""], statistics: Statistics) -> "UserTable":
-        """Write one user's statistics."""
+    def replace(
+        self,
+        user: Int[ArrayLike, ""],
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> "UserTable":
+        """Write one user's statistics, and context if it is another now."""
         fields = zip(self.statistics, statistics, strict=True)
-        return self._replace(statistics=Statistics(*(old.at[user].set(new) for old, new in fields)))
+        changed = self._replace(
+            statistics=Statistics(*(old.at[user].set(new) for old, new in fields))
+        )
+        if context is None:
+            return changed
+        return changed._replace(contexts=self.contexts.at[user].set(self._as_row(context)))
+
+    def _as_row(self, context: PossibleContext) -> Float[Array, "*row feature"]:
+        return jnp.broadcast_to(context, self.contexts.shape[1:])
 
     def _grow(self, capacity: int) -> "UserTable":
-        def pad(rows: Float[Array, "user column"]) -> Float[Array, "larger column"]:
-            return jnp.pad(rows, ((0, capacity - len(rows)), (0, 0)))
+        def pad(rows: Float[Array, "user *columns"]) -> Float[Array, "larger *columns"]:
+            return jnp.pad(rows, ((0, capacity - len(rows)),) + ((0, 0),) * (rows.ndim - 1))
 
         return UserTable(pad(self.contexts), Statistics(*map(pad, self.statistics)), self.num_users)
 
 
 @jax.jit
-def _append(table: UserTable, context: Context) -> UserTable:
+def _append(table: UserTable, context: PossibleContext) -> UserTable:
     return table._replace(
-        contexts=table.contexts.at[table.num_users].set(context), num_users=table.num_users + 1
+        contexts=table.contexts.at[table.num_users].set(table._as_row(context)),
+        num_users=table.num_users + 1,
     )
 
 
 class Change(NamedTuple):
-    """The table as it was, and what becomes of one user's statistics."""
+    """The table as it was, and what becomes of one user's statistics and context."""
 
     table: UserTable
     user: Int[Array, ""]
     statistics: Statistics
+    context: PossibleContext
+
+    @classmethod
+    def of(
+        cls,
+        table: UserTable,
+        user: Int[ArrayLike, ""],
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> "Change":
+        """Describe what becomes of a user; the context stays unless another is given."""
+        if context is not None:
+            table = table.fitting(context)
+        number = jnp.asarray(user)
+        now = table.of(number)[0] if context is None else table._as_row(context)
+        return cls(table, number, statistics, now)
+
+    def applied(self) -> UserTable:
+        """Write the change down."""
+        return self.table.replace(self.user, self.statistics, self.context)
 
     def rows(self, temperature: Scalar) -> UserRows:
         """List the terms of the tempered likelihood.
@@ -90,9 +151,10 @@ class Change(NamedTuple):
         is_new = rows == end
         users = jnp.where(is_new, self.user, rows)
         faded = jnp.where(users == self.user, 1.0 - temperature, 1.0 * (rows < end))
+        lifted = is_new.reshape((-1,) + (1,) * self.context.ndim)
         return UserRows(
             jnp.where(is_new, temperature, faded),
-            table.contexts[users],
+            jnp.where(lifted, self.context[None], table.contexts[users]),
             Statistics(
                 *(
                     jnp.where(is_new[:, None], new[None, :], old[users])
@@ -113,7 +175,8 @@ class HistoryPath:
         """Compute the log-likelihood at temperature 1 minus that at temperature 0."""
         context, old = change.table.of(change.user)
         evidence = jax.vmap(self.model.log_evidence, in_axes=(0, None, None))
-        return evidence(particles, context, change.statistics) - evidence(particles, context, old)
+        after = evidence(particles, change.context, change.statistics)
+        return after - evidence(particles, context, old)
 
     def log_likelihood_and_gradient(
         self, particles: Particles, change: Change, temperature: Scalar
@@ -121,27 +184,16 @@ class HistoryPath:
         """Sum the log-evidences of all users, and their gradients."""
         return self.model.log_likelihood_and_gradient(particles, change.rows(temperature))
 
-    def information(self, particles: Particles, change: Change, temperature: Scalar) -> Matrix:
-        """Sum the outer products of all users' gradients, averaged over particles.
+    def information(
+        self, particles: Particles, change: Change, temperature: Scalar
+    ) -> Matrix | Parameters:
+        """Average over particles what all users' rewards say about each parameter.
 
-        At most half as many particles as there are parameters, to save time. This estimates the
-        Fisher information, what the users' rewards say about each parameter, without second
-        derivatives.
+        At most half as many particles as there are parameters, to save time.
         """
-
-        def add(sums: Matrix, weight: Scalar, value: PerParticle, gradient: Particles) -> Matrix:
-            del value
-            return sums + weight * gradient.T @ gradient
-
-        num_parameters, rows = particles.shape[1], change.rows(temperature)
         # Evenly over all ancestors: resampling leaves copies side by side.
-        some = particles[:: -(-2 * len(particles) // num_parameters)]
-        nothing = jnp.zeros((num_parameters, num_parameters))
-        blocks = some.reshape(-1, block_size(len(some), BLOCK_SIZE), num_parameters)
-        sums = jax.lax.map(
-            lambda block: sum_over_rows(self.model, block, rows, add, nothing), blocks
-        )
-        return jnp.sum(sums, axis=0) / len(some)
+        some = particles[:: -(-2 * len(particles) // particles.shape[1])]
+        return self.model.information(some, change.rows(temperature))
 
     def interweave(self, rng_key: RngKey, particles: Particles) -> Particles:
         """Move every particle without touching any likelihood, if the model knows how."""

@@ -14,10 +14,10 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
 from cocobandits.models.base import Statistics
-from cocobandits.models.features import FeatureKinds, feature_vector
+from cocobandits.models.features import FeatureKinds, expected_terms
 from cocobandits.models.histories import UserTable
 from cocobandits.models.truncated_normal import sample_mean, spread_log_likelihood
-from cocobandits.types import ArmVector, Context, Number, Scalar
+from cocobandits.types import ArmVector, Number, PossibleContext, Scalar
 
 
 @jax.tree_util.register_dataclass
@@ -57,9 +57,9 @@ def mixed_model_log_evidence(model: LinearMixedModel, users: UserTable) -> Scala
     deviation = jnp.asarray(model.coefficient_deviation)
 
     def rows(
-        context: Context, statistics: Statistics
+        context: PossibleContext, statistics: Statistics
     ) -> tuple[Float[Array, "arm coefficient"], ArmVector, ArmVector, Scalar]:
-        design = model.tensor @ feature_vector(model.features, context)
+        design = model.tensor @ expected_terms(model.features, context)
         gap = sample_mean(statistics) - design.sum(axis=1) * model.coefficient_mean
         shrinkage = statistics.count * model.user_deviation**2 / model.reward_noise**2
         weight = statistics.count / model.reward_noise**2 / (1 + shrinkage)

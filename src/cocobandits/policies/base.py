@@ -7,17 +7,20 @@ arm for a user (`probabilities`). Drawing the arm is the caller's.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Belief, Statistics
-from cocobandits.models.histories import UserTable
+from cocobandits.models.histories import Change, UserTable
+from cocobandits.models.mixture import RewardKind
 from cocobandits.policies.acquisitions.base import Motives
-from cocobandits.types import ArmVector, Context, LogWeights, RngKey
+from cocobandits.types import ArmVector, LogWeights, PossibleContext, RngKey
 
 S = TypeVar("S")
+# Numbers of the arms that can be chosen, in rising order; None for all.
+Arms = tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,18 @@ class Problem:
             Continuous values arrive scaled to [-1, 1], categories as numbers from zero.
         reward_range: where arm means lie.
         reward_noise: standard deviation of a reward around its arm mean; None if it is not known.
+        rewards: "gaussian", or "bernoulli" if a reward is always an end of the range.
     """
 
     num_arms: int
     features: tuple[int | None, ...]
     reward_range: tuple[float, float]
     reward_noise: float | None
+    rewards: RewardKind = "gaussian"
+
+    def with_arm(self) -> "Problem":
+        """Add an arm."""
+        return replace(self, num_arms=self.num_arms + 1)
 
     def known_noise(self) -> float:
         """Return the noise, for policies that must be told it.
@@ -78,21 +87,31 @@ class Policy(ABC, Generic[S]):
         """Read the users, in the order of their enrolment."""
 
     @abstractmethod
-    def enrol(self, state: S, context: Context) -> S:
+    def enrol(self, state: S, context: PossibleContext) -> S:
         """Add a user without rewards; users are numbered from zero."""
 
     @abstractmethod
     def update(
-        self, rng_key: RngKey, state: S, user: int, statistics: Statistics
+        self,
+        rng_key: RngKey,
+        state: S,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
     ) -> tuple[S, SmcInfo | None]:
-        """Replace a user's statistics and learn from it.
+        """Replace a user's statistics, and context if one is given, and learn from it.
 
         Raises:
             NumericalError: the change cannot be explained; the state given stays valid.
         """
 
     def reweigh(
-        self, rng_key: RngKey, state: S, user: int, statistics: Statistics
+        self,
+        rng_key: RngKey,
+        state: S,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
     ) -> tuple[S, SmcInfo | None, bool]:
         """Replace a user's statistics as `update` does, but never move particles.
 
@@ -102,16 +121,27 @@ class Policy(ABC, Generic[S]):
         Raises:
             NumericalError: the change cannot be explained; the state given stays valid.
         """
-        return *self.update(rng_key, state, user, statistics), False
+        return *self.update(rng_key, state, user, statistics, context), False
 
     @abstractmethod
-    def probabilities(self, state: S, user: int) -> ArmVector:
-        """Compute the exact probability of each arm for a user."""
+    def probabilities(self, state: S, user: int, arms: Arms = None) -> ArmVector:
+        """Compute the exact probability of each arm for a user.
+
+        With `arms`, at least two numbers in rising order, only these can be chosen: one probability
+        for each of them, as if there were no others to compare with.
+        """
+
+    @abstractmethod
+    def add_arm(self, rng_key: RngKey, state: S) -> tuple["Policy[S]", S]:
+        """Make the policy and the state of the same study with one more arm, the last.
+
+        What was learned stays, and the new arm has its prior.
+        """
 
     def read(
         self,
         state: S,
-        context: Context,
+        context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings | None:
@@ -122,9 +152,9 @@ class Policy(ABC, Generic[S]):
         del state, context, statistics, read_fn
         return None
 
-    def motives(self, state: S, user: int) -> Motives | None:
+    def motives(self, state: S, user: int, arms: Arms = None) -> Motives | None:
         """Say what the probabilities for a user are for; None for a policy that cannot tell."""
-        del state, user
+        del state, user, arms
         return None
 
     def hyperparameters(self, state: S) -> Readings | None:
@@ -132,7 +162,7 @@ class Policy(ABC, Generic[S]):
         del state
         return None
 
-    def prior(self, state: S, context: Context) -> Belief | None:
+    def prior(self, state: S, context: PossibleContext) -> Belief | None:
         """Return the belief about somebody new; None for a policy without beliefs."""
         del state, context
         return None
@@ -164,13 +194,29 @@ class PlainPolicy(Policy[PlainState]):
         """Read the users."""
         return state.users
 
-    def enrol(self, state: PlainState, context: Context) -> PlainState:
+    def enrol(self, state: PlainState, context: PossibleContext) -> PlainState:
         """Add a row."""
         return PlainState(state.users.append(context))
 
     def update(
-        self, rng_key: RngKey, state: PlainState, user: int, statistics: Statistics
+        self,
+        rng_key: RngKey,
+        state: PlainState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
     ) -> tuple[PlainState, None]:
         """Replace a row."""
         del rng_key
-        return PlainState(state.users.replace(user, statistics)), None
+        return PlainState(Change.of(state.users, user, statistics, context).applied()), None
+
+    def add_arm(
+        self, rng_key: RngKey, state: PlainState
+    ) -> tuple["Policy[PlainState]", PlainState]:
+        """Add a column."""
+        del rng_key
+        return self.widened(self.problem.with_arm()), PlainState(state.users.with_arm())
+
+    @abstractmethod
+    def widened(self, problem: Problem) -> "Policy[PlainState]":
+        """Make the same policy for a problem with another arm."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from cocobandits.errors import UnsupportedError
 from cocobandits.inference import smc
 from cocobandits.models.base import (
     Belief,
@@ -19,9 +20,10 @@ from cocobandits.models.base import (
 )
 from cocobandits.models.blocks import in_blocks
 from cocobandits.models.histories import Change, HistoryPath, UserTable
-from cocobandits.policies.acquisitions.base import Acquisition, Motives
-from cocobandits.policies.base import Policy, Problem, Readings
-from cocobandits.types import ArmVector, Context, LogWeights, Particles, RngKey
+from cocobandits.policies.acquisitions.base import Acquisition, Evidence, Motives
+from cocobandits.policies.base import Arms, Policy, Problem, Readings
+from cocobandits.policies.relearning import relearn
+from cocobandits.types import ArmVector, LogWeights, Particles, PossibleContext, RngKey
 
 
 class CocoState(NamedTuple):
@@ -38,10 +40,12 @@ class CocoPolicy(Policy[CocoState]):
         self,
         problem: Problem,
         model: PopulationModel,
-        acquisition: Acquisition[Any],
+        acquisition: Acquisition[Any, Any],
         inference: smc.SmcConfig,
+        rebuild: Callable[[Problem], "CocoPolicy"] | None = None,
     ) -> None:
         self.problem = problem
+        self._rebuild = rebuild
         self.model = model
         self.acquisition = acquisition
         self.inference = inference
@@ -60,25 +64,35 @@ class CocoPolicy(Policy[CocoState]):
         """Read the users."""
         return state.users
 
-    def enrol(self, state: CocoState, context: Context) -> CocoState:
+    def enrol(self, state: CocoState, context: PossibleContext) -> CocoState:
         """Add a row; a context alone says nothing about the population of arm means."""
         return state._replace(users=state.users.append(context))
 
     def update(
-        self, rng_key: RngKey, state: CocoState, user: int, statistics: Statistics
+        self,
+        rng_key: RngKey,
+        state: CocoState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
     ) -> tuple[CocoState, smc.SmcInfo]:
         """Bring the particles to the posterior that the new statistics imply.
 
         Raises:
             NumericalError: no particle can explain the change.
         """
-        change = Change(state.users, jnp.asarray(user), statistics)
+        change = Change.of(state.users, user, statistics, context)
         path = HistoryPath(self.model)
         posterior, info = smc.step(rng_key, state.posterior, path, change, self.inference)
-        return CocoState(state.users.replace(user, statistics), posterior), info
+        return CocoState(change.applied(), posterior), info
 
     def reweigh(
-        self, rng_key: RngKey, state: CocoState, user: int, statistics: Statistics
+        self,
+        rng_key: RngKey,
+        state: CocoState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
     ) -> tuple[CocoState, smc.SmcInfo, bool]:
         """Follow the new statistics by weights alone, and tell whether moves are due.
 
@@ -86,23 +100,49 @@ class CocoPolicy(Policy[CocoState]):
             NumericalError: no particle can explain the change.
         """
         del rng_key
-        change = Change(state.users, jnp.asarray(user), statistics)
+        change = Change.of(state.users, user, statistics, context)
         posterior, info = smc.reweigh(state.posterior, HistoryPath(self.model), change)
-        after = CocoState(state.users.replace(user, statistics), posterior)
+        after = CocoState(change.applied(), posterior)
         return after, info, smc.is_due(posterior, info, self.inference)
 
-    def probabilities(self, state: CocoState, user: int) -> ArmVector:
+    def probabilities(self, state: CocoState, user: int, arms: Arms = None) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
-        return _combine(self.acquisition, self.model, state.posterior, *state.users.of(user))
+        return _combine(self.acquisition, self.model, self._case(state, user, arms))
 
-    def motives(self, state: CocoState, user: int) -> Motives | None:
+    def motives(self, state: CocoState, user: int, arms: Arms = None) -> Motives | None:
         """Ask the acquisition."""
-        return _motives(self.acquisition, self.model, state.posterior, *state.users.of(user))
+        return _motives(self.acquisition, self.model, self._case(state, user, arms))
+
+    def add_arm(self, rng_key: RngKey, state: CocoState) -> tuple["CocoPolicy", CocoState]:
+        """Give every particle a new arm from its prior, or learn all users anew.
+
+        Where the wider model has all parameters of this one, what was learned stays as it is. The
+        grid of a log-density has not: its population is learned again from all rewards.
+
+        Raises:
+            UnsupportedError: the policy was not built by name.
+            NumericalError: no particle of a new population can explain a user.
+        """
+        if self._rebuild is None:
+            raise UnsupportedError(
+                "Expected a policy that was built by name; got one that was put together by hand. "
+                "Build it with cocobandits.policies.registry.build_policy."
+            )
+        policy, users = self._rebuild(self.problem.with_arm()), state.users.with_arm()
+        if policy.model != self.model.with_arm():
+            return policy, CocoState(users, relearn(rng_key, policy.model, users, policy.inference))
+        particles = self.model.widened(rng_key, state.posterior.particles)
+        return policy, CocoState(users, state.posterior._replace(particles=particles))
+
+    def _case(self, state: CocoState, user: int, arms: Arms) -> "_Case":
+        chosen = None if arms is None else self.model.selection(arms)
+        context, statistics = state.users.of(user)
+        return _Case(state.posterior, context, statistics, chosen)
 
     def read(
         self,
         state: CocoState,
-        context: Context,
+        context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings:
@@ -117,10 +157,19 @@ class CocoPolicy(Policy[CocoState]):
             posterior.log_weights, jax.vmap(self.model.hyperparameters)(posterior.particles)
         )
 
-    def prior(self, state: CocoState, context: Context) -> Belief:
+    def prior(self, state: CocoState, context: PossibleContext) -> Belief:
         """Average the populations of all particles."""
         posterior = state.posterior
         return _marginal(self.model, posterior.particles, posterior.log_weights, context)
+
+
+class _Case(NamedTuple):
+    """A user whose turn it is, and among which arms to choose; None for all."""
+
+    posterior: smc.SmcState
+    context: PossibleContext
+    statistics: Statistics
+    arms: Any
 
 
 @partial(jax.jit, static_argnames=("model", "read_fn"))
@@ -128,7 +177,7 @@ def _read(
     model: PopulationModel,
     read_fn: Callable[[Belief], Any],
     particles: Particles,
-    context: Context,
+    context: PossibleContext,
     statistics: Statistics,
 ) -> Any:
     def read_one(parameters: jax.Array) -> Any:
@@ -140,31 +189,37 @@ def _read(
 
 @partial(jax.jit, static_argnames="model")
 def _marginal(
-    model: PopulationModel, particles: Particles, log_weights: LogWeights, context: Context
+    model: PopulationModel, particles: Particles, log_weights: LogWeights, context: PossibleContext
 ) -> Belief:
-    return model.marginal(particles, log_weights, context)
+    return model.average(particles, log_weights, context, Statistics.empty(model.num_arms))
 
 
 # By acquisition: methods of equal objects are not equal, and would be compiled for every study.
 @partial(jax.jit, static_argnames=("acquisition", "model"))
-def _combine(
-    acquisition: Acquisition[Any],
-    model: PopulationModel,
-    posterior: smc.SmcState,
-    context: Context,
-    statistics: Statistics,
-) -> ArmVector:
-    readings = _read(model, acquisition.read, posterior.particles, context, statistics)
-    return acquisition.combine(posterior.log_weights, readings, jnp.sum(statistics.count))
+def _combine(acquisition: Acquisition[Any, Any], model: PopulationModel, case: _Case) -> ArmVector:
+    return acquisition.combine(_evidence(acquisition, model, case))
 
 
 @partial(jax.jit, static_argnames=("acquisition", "model"))
 def _motives(
-    acquisition: Acquisition[Any],
-    model: PopulationModel,
-    posterior: smc.SmcState,
-    context: Context,
-    statistics: Statistics,
+    acquisition: Acquisition[Any, Any], model: PopulationModel, case: _Case
 ) -> Motives | None:
-    readings = _read(model, acquisition.read, posterior.particles, context, statistics)
-    return acquisition.motives(posterior.log_weights, readings, jnp.sum(statistics.count))
+    return acquisition.motives(_evidence(acquisition, model, case))
+
+
+def _evidence(acquisition: Acquisition[Any, Any], model: PopulationModel, case: _Case) -> Evidence:
+    posterior, context, statistics, arms = case
+
+    def among(belief: Belief) -> Belief:
+        return belief if arms is None else belief.among(arms)
+
+    def read_one(belief: Belief) -> Any:
+        return acquisition.read(among(belief))
+
+    together = model.average(posterior.particles, posterior.log_weights, context, statistics)
+    return Evidence(
+        posterior.log_weights,
+        _read(model, read_one, posterior.particles, context, statistics),
+        acquisition.read_together(among(together)),
+        jnp.sum(statistics.count),
+    )

@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from cocobandits.errors import UnsupportedError
 from cocobandits.models.base import Belief, PopulationModel, Statistics
-from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import PlainPolicy, PlainState, Problem, Readings
-from cocobandits.types import ArmVector, Context
+from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem, Readings
+from cocobandits.types import ArmVector, PossibleContext
 
 
 class FixedPriorPolicy(PlainPolicy):
@@ -29,14 +29,29 @@ class FixedPriorPolicy(PlainPolicy):
         """The range of the population model."""
         return self.model.mean_range
 
-    def probabilities(self, state: PlainState, user: int) -> ArmVector:
+    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
         """Compute P(arm is best) for a user."""
-        return _best_probability(self.model, state.users, jnp.asarray(user))
+        chosen = None if arms is None else self.model.selection(arms)
+        return _best_probability(self.model, *state.users.of(jnp.asarray(user)), chosen)
+
+    def widened(self, problem: Problem) -> "FixedPriorPolicy":
+        """Ask the model to say the same of another arm.
+
+        Raises:
+            UnsupportedError: it was told about the arms there were.
+        """
+        wider = self.model.with_arm()
+        if wider is None:
+            raise UnsupportedError(
+                "Expected a population that another arm can be added to; got one that is given for "
+                f"{problem.num_arms - 1} arms. Start a new study with a population of all arms."
+            )
+        return FixedPriorPolicy(problem, wider)
 
     def read(
         self,
         state: PlainState,
-        context: Context,
+        context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings:
@@ -44,27 +59,31 @@ class FixedPriorPolicy(PlainPolicy):
         del state
         return Readings(jnp.zeros(1), _read(self.model, read_fn, context, statistics))
 
-    def prior(self, state: PlainState, context: Context) -> Belief:
+    def prior(self, state: PlainState, context: PossibleContext) -> Belief:
         """Return the population itself."""
         del state
         return _marginal(self.model, context)
 
 
 @partial(jax.jit, static_argnames="model")
-def _marginal(model: PopulationModel, context: Context) -> Belief:
-    return model.marginal(jnp.zeros((1, model.num_parameters)), jnp.zeros(1), context)
+def _marginal(model: PopulationModel, context: PossibleContext) -> Belief:
+    nothing = Statistics.empty(model.num_arms)
+    return model.posterior(jnp.zeros(model.num_parameters), context, nothing)
 
 
 @partial(jax.jit, static_argnames="model")
-def _best_probability(model: PopulationModel, users: UserTable, user: jax.Array) -> ArmVector:
-    return model.posterior(jnp.zeros(model.num_parameters), *users.of(user)).best_probability()
+def _best_probability(
+    model: PopulationModel, context: PossibleContext, statistics: Statistics, arms: Any
+) -> ArmVector:
+    belief = model.posterior(jnp.zeros(model.num_parameters), context, statistics)
+    return (belief if arms is None else belief.among(arms)).best_probability()
 
 
 @partial(jax.jit, static_argnames=("model", "read_fn"))
 def _read(
     model: PopulationModel,
     read_fn: Callable[[Belief], Any],
-    context: Context,
+    context: PossibleContext,
     statistics: Statistics,
 ) -> Any:
     belief = model.posterior(jnp.zeros(model.num_parameters), context, statistics)

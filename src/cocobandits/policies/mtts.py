@@ -20,13 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from cocobandits.errors import ConfigurationError
+from cocobandits.errors import ConfigurationError, UnsupportedError
 from cocobandits.models.base import Belief, Statistics
-from cocobandits.models.features import FeatureKinds, feature_vector, num_terms
+from cocobandits.models.features import FeatureKinds, expected_terms, num_terms
 from cocobandits.models.gaussian_belief import GaussianBelief
-from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import Policy, Problem, Readings
-from cocobandits.types import ArmVector, Context, Number, RngKey
+from cocobandits.models.histories import Change, UserTable
+from cocobandits.policies.base import Arms, Policy, Problem, Readings
+from cocobandits.types import ArmVector, Number, PossibleContext, RngKey
 
 Design = Float[Array, "arm coefficient"]
 
@@ -128,28 +128,59 @@ class MttsPolicy(Policy[MttsState]):
         """Read the users."""
         return state.users
 
-    def enrol(self, state: MttsState, context: Context) -> MttsState:
+    def enrol(self, state: MttsState, context: PossibleContext) -> MttsState:
         """Add a row; a context alone says nothing about the coefficients."""
         return state._replace(users=state.users.append(context))
 
     def update(
-        self, rng_key: RngKey, state: MttsState, user: int, statistics: Statistics
+        self,
+        rng_key: RngKey,
+        state: MttsState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
     ) -> tuple[MttsState, None]:
         """Replace the user's terms in the sums."""
         del rng_key
-        context, before = state.users.of(user)
+        change = Change.of(state.users, user, statistics, context)
+        before, now = change.table.of(user)[0], change.context
         variances = self.settings.user_deviation**2, self._noise**2
-        sums = _replace_terms(state.sums, self._design(context), before, statistics, variances)
-        return MttsState(state.users.replace(user, statistics), sums), None
+        nothing = Statistics.empty(self.problem.num_arms)
+        old = state.users.of(user)[1]
+        without = _replace_terms(state.sums, self._design(before), old, nothing, variances)
+        sums = _replace_terms(without, self._design(now), nothing, statistics, variances)
+        return MttsState(change.applied(), sums), None
 
-    def probabilities(self, state: MttsState, user: int) -> ArmVector:
+    def probabilities(self, state: MttsState, user: int, arms: Arms = None) -> ArmVector:
         """Compute P(arm is best) for a user."""
-        return _best_probability(self._belief(state, *state.users.of(user)))
+        chosen = None if arms is None else jnp.asarray(arms)
+        return _best_probability(self._belief(state, *state.users.of(user)), chosen)
+
+    def add_arm(self, rng_key: RngKey, state: MttsState) -> tuple["MttsPolicy", MttsState]:
+        """Give the new arm its own line, of which nothing is known.
+
+        Raises:
+            UnsupportedError: the design was given for the arms there were.
+        """
+        del rng_key
+        if self.settings.design is not None:
+            raise UnsupportedError(
+                "Expected mtts without a design of its own; got settings.mtts.design for "
+                f"{self.problem.num_arms} arms. Start a new study with a row for every arm."
+            )
+        policy = MttsPolicy(self.problem.with_arm(), self.settings)
+        fresh = policy.init(jax.random.key(0)).sums
+        size = len(state.sums.shift)
+        sums = Sums(
+            fresh.precision.at[:size, :size].set(state.sums.precision),
+            fresh.shift.at[:size].set(state.sums.shift),
+        )
+        return policy, MttsState(state.users.with_arm(), sums)
 
     def read(
         self,
         state: MttsState,
-        context: Context,
+        context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings:
@@ -157,14 +188,16 @@ class MttsPolicy(Policy[MttsState]):
         values = _read(read_fn, self._belief(state, context, statistics))
         return Readings(jnp.zeros(1), jax.tree.map(lambda leaf: leaf[None], values))
 
-    def prior(self, state: MttsState, context: Context) -> GaussianBelief:
+    def prior(self, state: MttsState, context: PossibleContext) -> GaussianBelief:
         """Return N(Φ θ̂, Φ Λ⁻¹ Φᵀ + s² I)."""
         return self._belief(state, context, Statistics.empty(self.problem.num_arms))
 
-    def _design(self, context: Context) -> Design:
+    def _design(self, context: PossibleContext) -> Design:
         return _design(self.problem.features, self._tensor, context)
 
-    def _belief(self, state: MttsState, context: Context, statistics: Statistics) -> GaussianBelief:
+    def _belief(
+        self, state: MttsState, context: PossibleContext, statistics: Statistics
+    ) -> GaussianBelief:
         return _belief(
             state.sums,
             self._design(context),
@@ -176,9 +209,9 @@ class MttsPolicy(Policy[MttsState]):
 
 @partial(jax.jit, static_argnames="kinds")
 def _design(
-    kinds: FeatureKinds, tensor: Float[Array, "arm coefficient term"], context: Context
+    kinds: FeatureKinds, tensor: Float[Array, "arm coefficient term"], context: PossibleContext
 ) -> Design:
-    return tensor @ feature_vector(kinds, context)
+    return tensor @ expected_terms(kinds, context)
 
 
 @jax.jit
@@ -227,8 +260,8 @@ def _belief(
 
 
 @jax.jit
-def _best_probability(belief: GaussianBelief) -> ArmVector:
-    return belief.best_probability()
+def _best_probability(belief: GaussianBelief, arms: Any) -> ArmVector:
+    return (belief if arms is None else belief.among(arms)).best_probability()
 
 
 @partial(jax.jit, static_argnames="read_fn")

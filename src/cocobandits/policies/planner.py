@@ -10,15 +10,17 @@ then played to the end. Nothing is learned across users, and nothing is drawn.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from cocobandits.models.base import Statistics
+from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.gaussian_mixture import GaussianMixtureModel
-from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import PlainState, Problem
+from cocobandits.policies.base import Arms, PlainState, Problem
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
-from cocobandits.types import ArmVector, Scalar
+from cocobandits.types import ArmVector, PossibleContext, Scalar
 
 # Values closer than this are a tie: only rounding tells them apart.
 _TIE = 1e-9
@@ -33,19 +35,35 @@ class PlannerPolicy(FixedPriorPolicy):
         super().__init__(problem, model)
         self.steps_per_user = steps_per_user
 
-    def probabilities(self, state: PlainState, user: int) -> ArmVector:
+    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
         """Give all probability to the best plan; the lowest arm of a tie."""
         steps = jnp.asarray(self.steps_per_user, dtype=float)
-        return _best_plan(self.model, steps, state.users, jnp.asarray(user))
+        chosen = None if arms is None else self.model.selection(arms)
+        return _best_plan(self.model, steps, *state.users.of(jnp.asarray(user)), chosen)
 
 
 @partial(jax.jit, static_argnames="model")
 def _best_plan(
-    model: GaussianMixtureModel, steps_per_user: Scalar, users: UserTable, user: jax.Array
+    model: GaussianMixtureModel,
+    steps_per_user: Scalar,
+    context: PossibleContext,
+    statistics: Statistics,
+    arms: Any,
 ) -> ArmVector:
-    context, statistics = users.of(user)
-    belief = model.posterior(jnp.zeros(model.num_parameters), context, statistics)
+    belief = _dense_posterior(model, context, statistics)
+    belief = belief if arms is None else belief.among(arms)
     steps_after = jnp.maximum(steps_per_user - jnp.sum(statistics.count), 1.0) - 1.0
     value = belief.mean() + steps_after * belief.expected_best_mean_after_one()
     chosen = jnp.argmax(value >= jnp.max(value) - _TIE)
-    return jax.nn.one_hot(chosen, model.num_arms, dtype=value.dtype)
+    return jax.nn.one_hot(chosen, len(value), dtype=value.dtype)
+
+
+def _dense_posterior(
+    model: GaussianMixtureModel, context: PossibleContext, statistics: Statistics
+) -> GaussianBelief:
+    nothing = jnp.zeros(model.num_parameters)
+    if context.ndim == 1:
+        return model.dense_posterior_at(nothing, context, statistics)
+    beliefs = jax.vmap(model.dense_posterior_at, (None, 0, None))(nothing, context, statistics)
+    evidences = jax.vmap(model.log_evidence_at, (None, 0, None))(nothing, context, statistics)
+    return beliefs.blended(jax.nn.log_softmax(evidences))

@@ -9,33 +9,23 @@ from typing import Any
 
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.models.base import PopulationModel
+from cocobandits.models.chances import ChanceMixture, ChanceModel
+from cocobandits.models.features import num_terms
 from cocobandits.models.flat import FlatModel
 from cocobandits.models.gaussian_mixture import GaussianMixtureModel
-from cocobandits.models.log_density import (
-    Axis,
-    CategoricalAxis,
-    LogDensityConfig,
-    LogDensityModel,
-)
 from cocobandits.policies.acquisitions.base import Acquisition
 from cocobandits.policies.acquisitions.coids import CoInformationDirectedSampling
 from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
 from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.acquisitions.planned import PlannedInformationDirectedSampling
 from cocobandits.policies.base import Policy, Problem
+from cocobandits.policies.choice import ModelChoice, choose_model, population_model
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
 from cocobandits.policies.mtts import MttsPolicy
 from cocobandits.policies.planner import PlannerPolicy
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.policies.uniform import UniformPolicy
-
-# What a particle believes of a noise that it must learn, before any reward: a twentieth of the
-# range, give or take a factor of 2.2.
-_NOISE_SHARE, _NOISE_DEVIATION = 0.05, 0.8
-# Width of a grid cell in noise deviations, and the grids that are not left for it.
-_CELL_DEVIATIONS = 4.5
-_FEWEST_NODES, _MOST_NODES = 10, 16
 
 
 def build_policy(name: str, problem: Problem, settings: CocoSettings) -> Policy[Any]:
@@ -50,88 +40,48 @@ def build_policy(name: str, problem: Problem, settings: CocoSettings) -> Policy[
     return _BUILDERS[name](problem, settings)
 
 
+def describe_model(problem: Problem, settings: CocoSettings, policy: str) -> ModelChoice:
+    """Say which population model a policy learns, and why that one."""
+    if policy not in LEARNERS:
+        return ModelChoice("none", f"{policy} does not learn a population")
+    return choose_model(problem, settings)
+
+
 def policy_names() -> tuple[str, ...]:
     """List all names that `build_policy` takes."""
     return tuple(_BUILDERS)
 
 
-def log_density_model(problem: Problem, settings: CocoSettings) -> LogDensityModel:
-    """Lay out the paper's population model for a problem."""
-    low, high = problem.reward_range
-    noise, noise_deviation = noise_prior(problem)
-    return LogDensityModel(
-        LogDensityConfig(
-            num_arms=problem.num_arms,
-            context_axes=tuple(
-                Axis(-1.0, 1.0, settings.nodes_per_feature)
-                if num_categories is None
-                else CategoricalAxis(num_categories)
-                for num_categories in problem.features
-            ),
-            arm_axis=Axis(
-                low,
-                high,
-                _nodes_for(problem, noise)
-                if settings.nodes_per_arm is None
-                else settings.nodes_per_arm,
-            ),
-            reward_noise=noise,
-            noise_deviation=noise_deviation,
-            kernel=settings.kernel,
-            arm_lengthscale=settings.arm_lengthscale,
-            context_lengthscale=settings.context_lengthscale,
-            amplitude=settings.amplitude,
-            num_modes=settings.num_modes,
-            basis=settings.basis,
-            lengthscale_deviation=settings.lengthscale_deviation,
-            amplitude_deviation=settings.amplitude_deviation,
-            likelihood=settings.likelihood,
-            context_points=settings.context_points,
-            precision=settings.precision,
-            num_particles=settings.inference.num_particles,
-            memory_limit_gb=settings.memory_limit_gb,
-        )
-    )
-
-
-def noise_prior(problem: Problem) -> tuple[float, float]:
-    """Give the prior median of the noise, and the deviation of its logarithm: zero if known."""
-    if problem.reward_noise is not None:
-        return problem.reward_noise, 0.0
-    low, high = problem.reward_range
-    return _NOISE_SHARE * (high - low), _NOISE_DEVIATION
-
-
-def _nodes_for(problem: Problem, noise: float) -> int:
-    """Choose cells a few noise deviations wide: what users share is seen no finer than a cell."""
-    low, high = problem.reward_range
-    wanted = round((high - low) / (_CELL_DEVIATIONS * noise)) + 1
-    return min(max(wanted, _FEWEST_NODES), _MOST_NODES)
-
-
 def _coco(
-    acquisition_for: Callable[[PopulationModel], Acquisition[Any]],
-) -> Callable[[Problem, CocoSettings], Policy[Any]]:
-    def build(problem: Problem, settings: CocoSettings) -> Policy[Any]:
-        model = log_density_model(problem, settings)
-        return CocoPolicy(problem, model, acquisition_for(model), settings.inference)
+    acquisition_for: Callable[[PopulationModel, CocoSettings], Acquisition[Any, Any]],
+) -> Callable[[Problem, CocoSettings], CocoPolicy]:
+    def build(problem: Problem, settings: CocoSettings) -> CocoPolicy:
+        model = population_model(problem, settings)
+        return CocoPolicy(
+            problem,
+            model,
+            acquisition_for(model, settings),
+            settings.inference,
+            lambda wider: build(wider, settings),
+        )
 
     return build
 
 
-def _coids(problem: Problem, settings: CocoSettings) -> Policy[Any]:
-    model = log_density_model(problem, settings)
+def _coids(model: PopulationModel, settings: CocoSettings) -> Acquisition[Any, Any]:
     weight = settings.population_weight
-    acquisition: Acquisition[Any] = (
-        CoInformationDirectedSampling.for_model(model, weight)
-        if settings.steps_per_user is None
-        else PlannedInformationDirectedSampling.for_model(model, settings.steps_per_user, weight)
-    )
-    return CocoPolicy(problem, model, acquisition, settings.inference)
+    if settings.steps_per_user is None:
+        return CoInformationDirectedSampling.for_model(model, weight)
+    return PlannedInformationDirectedSampling.for_model(model, settings.steps_per_user, weight)
 
 
 def _independent(problem: Problem, settings: CocoSettings) -> Policy[Any]:
     del settings
+    if problem.rewards == "bernoulli":
+        unknown = ChanceMixture.unknown(problem.num_arms, num_terms(problem.features))
+        return FixedPriorPolicy(
+            problem, ChanceModel(unknown, problem.features, problem.reward_range)
+        )
     flat = FlatModel(problem.num_arms, *problem.reward_range, problem.known_noise())
     return FixedPriorPolicy(problem, flat)
 
@@ -142,6 +92,10 @@ def _told(problem: Problem, settings: CocoSettings) -> Policy[Any]:
 
 def _planner(problem: Problem, settings: CocoSettings) -> Policy[Any]:
     model = _true_population("oracle-plan", problem, settings)
+    if not isinstance(model, GaussianMixtureModel):
+        raise ConfigurationError(
+            "Expected Gaussian rewards for oracle-plan; got rewards='bernoulli'. Use oracle-ts."
+        )
     if settings.steps_per_user is None:
         raise ConfigurationError(
             "Expected a number of steps; got settings.steps_per_user=None. Tell oracle-plan how "
@@ -150,7 +104,9 @@ def _planner(problem: Problem, settings: CocoSettings) -> Policy[Any]:
     return PlannerPolicy(problem, model, settings.steps_per_user)
 
 
-def _true_population(policy: str, problem: Problem, settings: CocoSettings) -> GaussianMixtureModel:
+def _true_population(
+    policy: str, problem: Problem, settings: CocoSettings
+) -> GaussianMixtureModel | ChanceModel:
     if settings.prior is None:
         raise ConfigurationError(
             f"Expected the true population; got settings.prior=None. Give {policy} a "
@@ -161,12 +117,25 @@ def _true_population(policy: str, problem: Problem, settings: CocoSettings) -> G
             f"Expected a population of {problem.num_arms} arms; got "
             f"num_arms={settings.prior.num_arms} in settings.prior. Give a mean for every arm."
         )
+    if isinstance(settings.prior, ChanceMixture) != (problem.rewards == "bernoulli"):
+        raise ConfigurationError(
+            f"Expected a population of {problem.rewards} rewards; got settings.prior of type "
+            f"{type(settings.prior).__name__}. Give a ChanceMixture for yes/no rewards, and a "
+            "ConditionalMixture for all others."
+        )
+    if isinstance(settings.prior, ChanceMixture):
+        return ChanceModel(settings.prior, problem.features, problem.reward_range)
     return GaussianMixtureModel(
         settings.prior, problem.features, problem.reward_range, problem.known_noise()
     )
 
 
 def _mixed_model(problem: Problem, settings: CocoSettings) -> Policy[Any]:
+    if problem.rewards == "bernoulli":
+        raise ConfigurationError(
+            "Expected Gaussian rewards for mtts; got rewards='bernoulli'. Choose coids, npm-ts, "
+            "gids or ind-ts."
+        )
     return MttsPolicy(problem, settings.mtts)
 
 
@@ -176,12 +145,14 @@ def _uniform(problem: Problem, settings: CocoSettings) -> Policy[Any]:
 
 
 _BUILDERS: dict[str, Callable[[Problem, CocoSettings], Policy[Any]]] = {
-    "coids": _coids,
-    "npm-ts": _coco(lambda _: ThompsonSampling()),
-    "gids": _coco(GlobalInformationDirectedSampling.for_model),
+    "coids": _coco(_coids),
+    "npm-ts": _coco(lambda *_: ThompsonSampling()),
+    "gids": _coco(lambda model, _: GlobalInformationDirectedSampling.for_model(model)),
     "mtts": _mixed_model,
     "ind-ts": _independent,
     "oracle-ts": _told,
     "oracle-plan": _planner,
     "uniform": _uniform,
 }
+# Those that learn a population model with particles.
+LEARNERS = ("coids", "npm-ts", "gids")

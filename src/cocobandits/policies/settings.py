@@ -2,15 +2,19 @@
 
 import sys
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.inference.smc import SmcConfig
+from cocobandits.models.chances import ChanceMixture
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.models.log_density import BasisName
-from cocobandits.models.log_density.expansion import Precision
 from cocobandits.models.log_density.kernel import KernelName
 from cocobandits.models.log_density.likelihood import LikelihoodName
+from cocobandits.models.precision import Precision
 from cocobandits.policies.mtts import MttsSettings
+
+ModelName = Literal["auto", "log-density", "mixture"]
 
 # Of anything that is counted in settings.
 _MOST = 1_000_000
@@ -23,6 +27,12 @@ class CocoSettings:
     Everything is in standardised units: rewards span [-2, 2], continuous features [-1, 1].
 
     Attributes:
+        model: "log-density" (the paper's, on a grid), "mixture" (for many arms), or "auto", which
+            takes the first where it fits.
+        num_components: of the mixture.
+        rank: common factors of the arms within a component of the mixture, 0 to 2; None for one
+            factor up to three arms, and none beyond.
+        smooth_terms: waves per continuous feature, besides its line, in the mixture.
         nodes_per_arm: grid points per arm; by default as many as the noise asks for.
         nodes_per_feature: grid points per feature; karhunen-loeve only.
         num_modes: basis functions; hilbert takes as many more as are equally strong.
@@ -44,6 +54,10 @@ class CocoSettings:
             ahead. oracle-plan has to know.
     """
 
+    model: ModelName = "auto"
+    num_components: int = 8
+    rank: int | None = None
+    smooth_terms: int = 0
     nodes_per_arm: int | None = None
     nodes_per_feature: int = 10
     num_modes: int = 250
@@ -61,7 +75,7 @@ class CocoSettings:
     memory_limit_gb: float = 2.0
     inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
     mtts: MttsSettings = MttsSettings()
-    prior: ConditionalMixture | None = None
+    prior: ConditionalMixture | ChanceMixture | None = None
     steps_per_user: int | None = None
 
     def __post_init__(self) -> None:
@@ -76,8 +90,13 @@ class CocoSettings:
         for name in ("nodes_per_arm", "steps_per_user", "context_points"):
             if getattr(self, name) is not None:
                 self._check_whole(name)
-        for name in ("nodes_per_feature", "num_modes"):
+        for name in ("nodes_per_feature", "num_modes", "num_components"):
             self._check_whole(name)
+        if self.model not in get_args(ModelName):
+            raise ConfigurationError(
+                f"Expected model in {get_args(ModelName)}; got model={self.model!r}. Choose one of "
+                "these."
+            )
 
     def _check_whole(self, name: str) -> None:
         value = getattr(self, name)

@@ -2,14 +2,19 @@
 
 import jax.numpy as jnp
 
-from cocobandits.policies.base import PlainPolicy, PlainState
+from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
 from cocobandits.types import ArmVector
 
 
 class UniformPolicy(PlainPolicy):
     """Choose without looking."""
 
-    def probabilities(self, state: PlainState, user: int) -> ArmVector:
-        """Give 1/K to every arm."""
+    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+        """Give the same to every arm that can be chosen."""
         del state, user
-        return jnp.full(self.problem.num_arms, 1.0 / self.problem.num_arms)
+        num_arms = self.problem.num_arms if arms is None else len(arms)
+        return jnp.full(num_arms, 1.0 / num_arms)
+
+    def widened(self, problem: Problem) -> "UniformPolicy":
+        """Make the same policy for a problem with another arm."""
+        return UniformPolicy(problem)

@@ -35,7 +35,7 @@ class Evaluation:
 
     def _serve(self, priors: list[Belief], design: StudyDesign) -> float:
         batch, means = self._batch, self._batch.cohort.arm_means
-        rewards = (means[:, None, :] + batch.noise - design.centre) * design.scale
+        rewards = (batch.rewards - design.centre) * design.scale
         arms = _serve_all(priors, jnp.asarray(rewards), jnp.asarray(batch.draws))
         earned = np.take_along_axis(means, np.asarray(arms), axis=1)
         return float(np.mean(np.sum(means.max(axis=1)[:, None] - earned, axis=1)))

@@ -38,6 +38,7 @@ def open_study(
         environment.context,
         reward_range or environment.reward_range,
         environment.reward_noise,
+        rewards=environment.rewards,
         policy=policy,
         seed=seed,
         settings=settings,
@@ -84,7 +85,7 @@ def simulate(study: Study, environment: Environment, world: World) -> Iterator[I
             decision = study.decide(name)
             arm = environment.arms.index(decision.arm)
             means = world.cohort.arm_means[user]
-            reward = float(means[arm] + world.noise[user, user_step, arm])
+            reward = float(world.rewards[user, user_step, arm])
             study.reward(decision.id, reward)
             yield InteractionRecord(
                 step,

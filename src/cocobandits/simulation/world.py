@@ -8,28 +8,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cocobandits.environments.base import Cohort, Environment
+from cocobandits.environments.base import Cohort, Environment, FloatCube
+from cocobandits.models.chances import ChanceMixture
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 
 # Streams of a seed. NumPy takes [seed, 0] for the seed alone, so nobody else may use that.
 _USERS, _NOISE, _SHARED, _EVALUATION = range(4)
 
-FloatCube = np.ndarray[tuple[int, int, int], np.dtype[np.float64]]
-
 
 class World(NamedTuple):
-    """The users of a run, their noise, and the population they come from."""
+    """The users of a run, all their rewards, and the population they come from."""
 
     cohort: Cohort
-    noise: FloatCube  # user × step × arm
-    population: ConditionalMixture
+    rewards: FloatCube  # user × step × arm: what each arm would give
+    population: ConditionalMixture | ChanceMixture
 
 
 class EvaluationBatch(NamedTuple):
     """Newcomers on whom learned priors are tried out; nobody learns from them."""
 
     cohort: Cohort
-    noise: FloatCube  # user × pull × arm
+    rewards: FloatCube  # user × pull × arm
     draws: np.ndarray[tuple[int, int], np.dtype[np.float64]]  # user × pull, uniform
 
 
@@ -40,8 +39,9 @@ def draw_world(environment: Environment, seed: int) -> World:
     users = np.random.default_rng([seed, _USERS])
     cohort = environment.draw_users(users, plan.num_users, shared)
     shape = (plan.num_users, plan.steps_per_user, len(environment.arms))
-    noise = np.random.default_rng([seed, _NOISE]).normal(size=shape)
-    return World(cohort, environment.reward_noise * noise, environment.population(shared))
+    noise = environment.draw_noise(np.random.default_rng([seed, _NOISE]), shape)
+    rewards = environment.reward(cohort.arm_means[:, None, :], noise)
+    return World(cohort, rewards, environment.population(shared))
 
 
 def draw_evaluation(
@@ -50,9 +50,10 @@ def draw_evaluation(
     """Draw newcomers of the same run, their noise, and the uniforms that choose their arms."""
     generator = np.random.default_rng([seed, _EVALUATION])
     cohort = environment.draw_users(generator, num_users, _draw_shared(environment, seed))
-    noise = generator.normal(size=(num_users, num_pulls, len(environment.arms)))
+    noise = environment.draw_noise(generator, (num_users, num_pulls, len(environment.arms)))
     draws = generator.uniform(size=(num_users, num_pulls))
-    return EvaluationBatch(cohort, environment.reward_noise * noise, draws)
+    rewards = environment.reward(cohort.arm_means[:, None, :], noise)
+    return EvaluationBatch(cohort, rewards, draws)
 
 
 def _draw_shared(environment: Environment, seed: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from cocobandits.errors import CocoError, ConfigurationError, ConflictError, Num
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Policy
-from cocobandits.types import Context, RngKey
+from cocobandits.types import PossibleContext, RngKey
 
 
 class Adoption(NamedTuple):
@@ -36,23 +36,24 @@ Rejuvenation = Literal["foreground", "background"] | Sequence[Adoption]
 
 
 class Update(NamedTuple):
-    """New statistics of a user."""
+    """New statistics of a user, and a context if it is another now."""
 
     number: int
     rng_key: RngKey
     user: int
     statistics: Statistics
+    context: PossibleContext | None = None
 
 
 class Enrolment(NamedTuple):
     """A new user."""
 
-    context: Context
+    context: PossibleContext
 
 
 Event = Update | Enrolment
 # What `Policy.update` computes, wherever that is done.
-Mover = Callable[[RngKey, Any, int, Statistics], tuple[Any, SmcInfo | None]]
+Mover = Callable[[RngKey, Any, int, Statistics, PossibleContext | None], tuple[Any, SmcInfo | None]]
 
 
 class _Course(NamedTuple):
@@ -119,7 +120,7 @@ class BackgroundMoves:
         """Whether the thread is at work."""
         return self._job is not None and not self._job.is_done
 
-    def enrol(self, context: Context) -> None:
+    def enrol(self, context: PossibleContext) -> None:
         """Note a user who was added to the state in use."""
         if self._job is not None:
             self._job.events.append(Enrolment(context))
@@ -239,9 +240,9 @@ class _Job:
         return _Job(policy, move, state, update, self.events[position + 1 :])
 
     def _run(self, policy: Policy[Any], move: Mover, state: Any) -> None:
-        _, key, user, statistics = self.update
+        _, key, user, statistics, context = self.update
         try:
-            moved, self.info = move(key, state, user, statistics)
+            moved, self.info = move(key, state, user, statistics, context)
         except BaseException as error:  # raised again in the thread of the study
             self.error = error
         else:
@@ -267,4 +268,4 @@ def _follow(policy: Policy[Any], course: _Course, event: Event) -> _Course:
 
 
 def _reweigh(policy: Policy[Any], state: Any, update: Update) -> tuple[Any, SmcInfo | None, bool]:
-    return policy.reweigh(update.rng_key, state, update.user, update.statistics)
+    return policy.reweigh(update.rng_key, state, update.user, update.statistics, update.context)

@@ -1,12 +1,15 @@
 """The log of decisions, in columns: constant work per entry, however many there are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
 from cocobandits.errors import UnknownNameError
-from cocobandits.study.design import FloatVector
+from cocobandits.study.units import FloatVector, Truths
 
 _MOST_DIGITS = 18
 
@@ -24,8 +27,15 @@ class Status(IntEnum):
 class Decision:
     """An arm chosen for a user, with the exact probabilities it was drawn from.
 
-    `draw` is the uniform number that chose the arm: the first arm whose cumulated probability
-    exceeds it.
+    Attributes:
+        id: to refer to it by.
+        user: whom it was made for.
+        arm: what was chosen.
+        probabilities: of every arm there was, after floors; zero if it could not be chosen.
+        draw: the uniform number that chose the arm: the first one whose cumulated probability
+            exceeds it.
+        weights: the probabilities that the policy itself gave, before floors.
+        eligible: the arms that could be chosen.
     """
 
     id: str
@@ -33,15 +43,30 @@ class Decision:
     arm: str
     probabilities: dict[str, float]
     draw: float
+    weights: dict[str, float]
+    eligible: tuple[str, ...]
+
+
+class Chances(NamedTuple):
+    """What a decision is drawn from; each with an entry for every arm."""
+
+    weights: FloatVector
+    probabilities: FloatVector
+    eligible: Truths
 
 
 @dataclass
 class DecisionLog:
-    """All decisions of a study, numbered from zero in the order in which they were made."""
+    """All decisions of a study, numbered from zero in the order in which they were made.
+
+    Probabilities, weights and eligible have an entry for each arm that there was.
+    """
 
     users: list[int] = field(default_factory=list)
     arms: list[int] = field(default_factory=list)
     probabilities: list[tuple[float, ...]] = field(default_factory=list)
+    weights: list[tuple[float, ...]] = field(default_factory=list)
+    eligible: list[tuple[bool, ...]] = field(default_factory=list)
     draws: list[float] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
@@ -49,15 +74,37 @@ class DecisionLog:
     def __len__(self) -> int:
         return len(self.users)
 
-    def append(self, user: int, arm: int, probabilities: tuple[float, ...], draw: float) -> int:
+    def append(self, user: int, arm: int, chances: Chances, draw: float) -> int:
         """Add an open decision and return its number."""
         self.users.append(user)
         self.arms.append(arm)
-        self.probabilities.append(probabilities)
+        self.probabilities.append(tuple(map(float, chances.probabilities)))
+        self.weights.append(tuple(map(float, chances.weights)))
+        self.eligible.append(tuple(map(bool, chances.eligible)))
         self.draws.append(draw)
         self.rewards.append(float("nan"))
         self.statuses.append(Status.OPEN)
         return len(self) - 1
+
+    def read(self, number: int, user: str, arms: Sequence[str]) -> Decision:
+        """Put one decision together, with the names of its user and of all arms."""
+        present = arms[: len(self.probabilities[number])]
+        return Decision(
+            make_id(number),
+            user,
+            arms[self.arms[number]],
+            dict(zip(present, self.probabilities[number], strict=True)),
+            self.draws[number],
+            dict(zip(present, self.weights[number], strict=True)),
+            tuple(compress(present, self.eligible[number])),
+        )
+
+    def describe(self, number: int) -> str:
+        """Say what has become of a decision, within a sentence."""
+        status = Status(self.statuses[number])
+        if status == Status.REWARDED:
+            return f"which has reward {self.rewards[number]!r}"
+        return f"which is {status.name.lower()}"
 
     def find(self, decision_id: str) -> int:
         """Return the number of a decision.

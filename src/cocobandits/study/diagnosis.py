@@ -3,32 +3,35 @@
 Three kinds of population explain all rewards so far: a nonparametric one (the particles' own
 log-evidence), a Gaussian one (a linear mixed model, in closed form), and none (a flat prior for
 every user, in closed form). The kind that a policy assumes is losing when another makes the rewards
-far more probable. Owns that comparison and its words; changes nothing in a study.
+far more probable. Of rewards that are 0 or 1, no Gaussian population is taken. Owns that comparison
+and its words; changes nothing in a study.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
+from jax.scipy.special import betaln, logsumexp
 from jaxtyping import Array, Float
 
 from cocobandits.errors import NumericalError
 from cocobandits.inference import smc
-from cocobandits.models.base import PopulationModel, Statistics, floored_noise
-from cocobandits.models.histories import Change, HistoryPath, UserTable
+from cocobandits.models.base import PopulationModel, floored_noise
+from cocobandits.models.histories import UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
 from cocobandits.models.truncated_normal import interval_log_likelihood
 from cocobandits.policies.base import Problem
+from cocobandits.policies.choice import choose_model, noise_prior, population_model
 from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.registry import log_density_model, noise_prior
+from cocobandits.policies.relearning import relearn
 from cocobandits.study.design import StudyDesign
 from cocobandits.types import RngKey, Scalar, Values
 
-Candidate = Literal["nonparametric", "gaussian", "no-sharing"]
+Candidate = Literal["nonparametric", "log-density", "mixture", "gaussian", "no-sharing"]
 
 # Twice what Kass and Raftery (1995) call very strong evidence, and more than the few nats by which
 # the particles' estimate differs between two random keys.
@@ -52,19 +55,25 @@ ASSUMPTIONS: dict[str, Candidate | None] = {
 }
 _MEANINGS: dict[Candidate, str] = {
     "nonparametric": "a population of any shape",
+    "log-density": "a density over a grid of arm means",
+    "mixture": "a mixture of kinds of users",
     "gaussian": "users with Gaussian deviations from a line",
     "no-sharing": "users who have nothing in common",
 }
 # What to check before giving an assumption up, and who assumes the other instead.
 _CHECKS: dict[Candidate, str] = {
     "nonparametric": "Check that arm means lie inside reward_range",
+    "log-density": "Check that arm means lie inside reward_range",
+    "mixture": "Check that arm means lie inside reward_range",
     "gaussian": "Check settings.mtts, above all its user_deviation",
     "no-sharing": "Check that arm means lie inside reward_range",
 }
 _SUCCESSORS: dict[Candidate, str] = {
-    "nonparametric": "coids",
-    "gaussian": "mtts",
-    "no-sharing": "ind-ts",
+    "nonparametric": "policy='coids'",
+    "log-density": "policy='coids' and model='log-density'",
+    "mixture": "policy='coids' and model='mixture'",
+    "gaussian": "policy='mtts'",
+    "no-sharing": "policy='ind-ts'",
 }
 
 
@@ -72,9 +81,9 @@ _SUCCESSORS: dict[Candidate, str] = {
 class Diagnosis:
     """How well each kind of population explains all rewards so far. Prints as a table.
 
-    Log-evidences are densities of standardised rewards. In units of reward each of them would be
-    larger by the number of rewards times the log of the scale, so differences between candidates
-    do not depend on units.
+    Log-evidences are densities of standardised rewards, or probabilities if rewards are 0 or 1.
+    In units of reward each density would be larger by the number of rewards times the log of the
+    scale, so differences between candidates do not depend on units.
 
     Attributes:
         log_evidences: candidate → log p(all rewards), in nats.
@@ -114,7 +123,7 @@ class Diagnosis:
             f"policy={self.policy!r} assumes {_MEANINGS[self.in_use]}, but the rewards so far are "
             f"{self.deficit:.0f} nats more probable under {_MEANINGS[self.best]}. "
             f"{_CHECKS[self.in_use]}; if all is right, start a new study with "
-            f"policy={_SUCCESSORS[self.best]!r}."
+            f"{_SUCCESSORS[self.best]}."
         )
 
     def __str__(self) -> str:
@@ -130,22 +139,36 @@ class Diagnosis:
 
 
 def diagnose(
-    rng_key: RngKey, design: StudyDesign, users: UserTable, log_evidence: float | None
+    rng_key: RngKey,
+    design: StudyDesign,
+    users: UserTable,
+    log_evidence: float | None,
+    has_other_model: bool = False,
 ) -> Diagnosis:
     """Compare all candidates; without a log-evidence of particles, learn it now.
 
+    With `has_other_model`, the population model that was not chosen is learned now, too.
+
     Raises:
-        ConfigurationError: the grid of the nonparametric population is too large for these arms.
+        ConfigurationError: the nonparametric population that settings ask for is too large.
         NumericalError: no particle can explain a user, or an evidence is not finite.
     """
+    problem, settings = design.problem(), design.settings
     if log_evidence is None:
-        model = log_density_model(design.problem(), design.settings)
-        log_evidence = learn_log_evidence(rng_key, model, users, design.settings.inference)
-    return compare(design, users, log_evidence)
+        model = population_model(problem, settings)
+        log_evidence = learn_log_evidence(rng_key, model, users, settings.inference)
+    learned: dict[Candidate, float] = {"nonparametric": log_evidence}
+    if has_other_model:
+        is_mixture = choose_model(problem, settings).name == "mixture"
+        name: Literal["log-density", "mixture"] = "log-density" if is_mixture else "mixture"
+        other = population_model(problem, replace(settings, model=name))
+        other_key = jax.random.fold_in(rng_key, 1)
+        learned[name] = learn_log_evidence(other_key, other, users, settings.inference)
+    return compare(design, users, learned)
 
 
-def compare(design: StudyDesign, users: UserTable, nonparametric_log_evidence: float) -> Diagnosis:
-    """Put the closed forms beside the log-evidence of particles.
+def compare(design: StudyDesign, users: UserTable, learned: Mapping[Candidate, float]) -> Diagnosis:
+    """Put the closed forms beside the log-evidences of particles.
 
     MTTS is held to its own settings. Otherwise the Gaussian candidate has a line per arm, MTTS's
     default deviation of coefficients, and an evidence averaged over `USER_DEVIATIONS`.
@@ -154,12 +177,11 @@ def compare(design: StudyDesign, users: UserTable, nonparametric_log_evidence: f
         NumericalError: an evidence is not finite.
     """
     problem = design.problem()
-    told = design.settings.mtts if ASSUMPTIONS[design.policy] == "gaussian" else None
-    log_evidences: dict[Candidate, float] = {
-        "nonparametric": nonparametric_log_evidence,
-        "gaussian": float(_gaussian_log_evidence(problem, told, users)),
-        "no-sharing": float(_flat_log_evidence(problem, users)),
-    }
+    log_evidences: dict[Candidate, float] = dict(learned)
+    if problem.rewards == "gaussian":
+        told = design.settings.mtts if ASSUMPTIONS[design.policy] == "gaussian" else None
+        log_evidences["gaussian"] = float(_gaussian_log_evidence(problem, told, users))
+    log_evidences["no-sharing"] = float(_flat_log_evidence(problem, users))
     if not all(map(math.isfinite, log_evidences.values())):
         raise NumericalError(
             f"Expected finite log-evidences; got {log_evidences}. Check that the reward range and "
@@ -183,17 +205,7 @@ def learn_log_evidence(
     Raises:
         NumericalError: no particle can explain a user.
     """
-    start_key, update_key = jax.random.split(rng_key)
-    state = smc.init(start_key, model.num_parameters, config)
-    learned = users._replace(statistics=Statistics(*map(jnp.zeros_like, users.statistics)))
-    counts = np.asarray(users.statistics.count).sum(axis=1)
-    for user in map(int, np.flatnonzero(counts)):
-        statistics = users.of(user)[1]
-        change = Change(learned, jnp.asarray(user), statistics)
-        key = jax.random.fold_in(update_key, user)
-        state, _ = smc.step(key, state, HistoryPath(model), change, config)
-        learned = learned.replace(user, statistics)
-    return float(state.log_evidence)
+    return float(relearn(rng_key, model, users, config).log_evidence)
 
 
 def _noises(problem: Problem) -> tuple[Values, Values]:
@@ -237,6 +249,8 @@ def _average_log_evidence(
 
 
 def _flat_log_evidence(problem: Problem, users: UserTable) -> Scalar:
+    if problem.rewards == "bernoulli":
+        return _sum_chances(jnp.array(problem.reward_range), users)
     return _sum_flat(jnp.array(problem.reward_range), users, *_noises(problem))
 
 
@@ -254,3 +268,11 @@ def _sum_flat(
         return jnp.sum(of_user(users.statistics, noise, edges))
 
     return logsumexp(jax.vmap(evidence)(noises) + log_shares)
+
+
+@jax.jit
+def _sum_chances(ends: Float[Array, " edge"], users: UserTable) -> Scalar:
+    """Sum log ∫ p^s (1 - p)^f dp over users and arms; without rewards it is zero."""
+    num_rewards, total, _ = users.statistics
+    successes = (total - num_rewards * ends[0]) / (ends[1] - ends[0])
+    return jnp.sum(betaln(1.0 + successes, 1.0 + num_rewards - successes))

@@ -1,16 +1,13 @@
-"""What a study says about its beliefs: per arm and user, and about the population.
+"""What a study says about its beliefs, per arm and user.
 
 The variance of a user's next reward has three parts, by the law of total variance over particles
 (paper, "Sources of Uncertainty"): the noise of a reward, what is not known about this person, and
 what is not known about the population.
 """
 
-import itertools
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -19,11 +16,11 @@ from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief, Hyperparameters
 from cocobandits.policies.acquisitions.base import Motives
 from cocobandits.policies.base import Readings
-from cocobandits.study.design import FEATURE_RANGE, FloatVector, StudyDesign
+from cocobandits.study.design import StudyDesign
+from cocobandits.study.units import FEATURE_RANGE, STANDARD_RANGE, FloatVector
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar, Values
 
 _INTERVAL = (0.05, 0.95)
-_NUM_BINS = 40
 
 
 class Uncertainty(NamedTuple):
@@ -68,7 +65,9 @@ class Motive(NamedTuple):
 class ArmExplanation(NamedTuple):
     """What is believed about one arm for one user; `interval` covers 90 % of the belief.
 
-    `motive` is None for policies that do not weigh information against reward.
+    The best arm is the one with the highest mean, or the lowest if lower rewards are better, of all
+    arms. `motive` is None for policies that do not weigh information against reward, and for arms
+    that are not active.
     """
 
     mean: float
@@ -103,8 +102,8 @@ class Explanation:
         return lines
 
     def _motives(self) -> list[str]:
-        """List what each arm would cost and tell, and what its probability is made of."""
-        if any(told.motive is None for told in self.arms.values()):
+        """List what each active arm would cost and tell, and what its probability is made of."""
+        if all(told.motive is None for told in self.arms.values()):
             return []
         width = self._width()
         lines = [
@@ -116,7 +115,8 @@ class Explanation:
         ]
         for arm, told in self.arms.items():
             motive = told.motive
-            assert motive is not None
+            if motive is None:
+                continue
             lines.append(
                 f"{arm:<{width}}  {motive.regret:8.3g}  {motive.about_person:8.3g}  "
                 f"{motive.about_population:9.3g}  {motive.probability:7.3f}  "
@@ -127,21 +127,6 @@ class Explanation:
 
     def _width(self) -> int:
         return max(3, *(len(arm) for arm in self.arms))
-
-
-@dataclass(frozen=True)
-class Population:
-    """Densities of arm means under the posterior mean population at one context, for plots.
-
-    Attributes:
-        edges: boundaries of the bins, in reward units.
-        marginal: arm → density per bin.
-        pairwise: (arm, arm) → density per square bin, first arm along the rows.
-    """
-
-    edges: FloatVector
-    marginal: dict[str, FloatVector]
-    pairwise: dict[tuple[str, str], np.ndarray[tuple[int, int], np.dtype[np.float64]]]
 
 
 class _Summary(NamedTuple):
@@ -167,32 +152,42 @@ def read_summary(belief: Belief) -> _Summary:
 
 
 def explain(
-    user: str, design: StudyDesign, readings: Readings, motives: Motives | None
+    user: str, design: StudyDesign, readings: Readings, motives: dict[int, Motive]
 ) -> Explanation:
     """Average over particles and split the variance into its three parts."""
     weights, summary = readings.log_weights, readings.values
     mean = average(weights, summary.mean)
     person = average(weights, summary.variance)
-    noise = average(weights, summary.noise_variance)
+    noise = average(weights, _noise_variance(design, summary))
     population = average(weights, (summary.mean - mean[None, :]) ** 2)
     best = average(weights, summary.best_probability)
     values, cumulative = _average_cumulative(weights, summary)
     unit = design.scale**2
     arms = {}
     for number, arm in enumerate(design.arms):
-        low, high = np.interp(_INTERVAL, cumulative[number], values)
+        ends = np.interp(_INTERVAL, cumulative[number], values)
+        low, high = sorted(float(design.restore(float(end))) for end in ends)
         arms[arm] = ArmExplanation(
             float(design.restore(float(mean[number]))),
-            (float(design.restore(low)), float(design.restore(high))),
+            (low, high),
             float(best[number]),
             Uncertainty(
-                float(noise) / unit,
+                float(noise[number]) / unit,
                 float(person[number]) / unit,
                 float(population[number]) / unit,
             ),
-            None if motives is None else _motive(motives, number, design),
+            motives.get(number),
         )
     return Explanation(user, arms)
+
+
+def _noise_variance(design: StudyDesign, summary: _Summary) -> Float[Array, "particle arm"]:
+    """Tell each arm's variance of a reward around its mean, particle by particle."""
+    if design.rewards.kind == "bernoulli":
+        # E[(high - μ)(μ - low)]: rewards are one end of the range or the other.
+        low, high = STANDARD_RANGE
+        return (high - summary.mean) * (summary.mean - low) - summary.variance
+    return jnp.broadcast_to(summary.noise_variance[:, None], summary.mean.shape)
 
 
 def _average_cumulative(
@@ -213,9 +208,17 @@ def _average_cumulative(
     return common, np.asarray(average(weights, jnp.asarray(shared)))
 
 
-def _motive(motives: Motives, arm: int, design: StudyDesign) -> Motive:
-    regret, *others = (float(part[arm]) for part in motives)
-    return Motive(regret / design.scale, *others)
+def motives_of(
+    design: StudyDesign, arms: tuple[int, ...], motives: Motives | None
+) -> dict[int, Motive]:
+    """Bring what speaks for some arms to units of reward; nothing if the policy cannot tell."""
+    if motives is None:
+        return {}
+    columns = np.stack([np.asarray(part) for part in motives], axis=1).tolist()
+    return {
+        arm: Motive(regret / design.scale, *others)
+        for arm, (regret, *others) in zip(arms, columns, strict=True)
+    }
 
 
 def summarise_hyperparameters(
@@ -246,31 +249,3 @@ def _quantiles(values: FloatVector, weights: FloatVector) -> tuple[float, float,
     reached = np.cumsum(weights[order]) / np.sum(weights)
     low, middle, high = values[order][np.searchsorted(reached, (_INTERVAL[0], 0.5, _INTERVAL[1]))]
     return float(low), float(middle), float(high)
-
-
-def describe_population(
-    design: StudyDesign, belief: Belief, mean_range: tuple[float, float]
-) -> Population:
-    """Turn a belief about somebody new into densities on bins over the range of arm means."""
-    standard = jnp.linspace(*mean_range, _NUM_BINS + 1)
-    pairs = tuple(itertools.combinations(range(len(design.arms)), 2))
-    marginals, joints = _read_bins(belief, standard, pairs)
-    edges = np.asarray(design.restore(np.asarray(standard)))
-    width = edges[1] - edges[0]
-    names = design.arms
-    return Population(
-        edges,
-        dict(zip(names, np.asarray(marginals) / width, strict=True)),
-        {
-            (names[first], names[second]): np.asarray(joint) / width**2
-            for (first, second), joint in zip(pairs, joints, strict=True)
-        },
-    )
-
-
-@partial(jax.jit, static_argnames="pairs")
-def _read_bins(
-    belief: Belief, edges: Float[Array, " edge"], pairs: tuple[tuple[int, int], ...]
-) -> tuple[Float[Array, "arm bin"], Float[Array, "pair bin bin"]]:
-    joint = [belief.pair_probability(*pair, edges) for pair in pairs]
-    return jnp.diff(belief.cumulative(edges), axis=1), jnp.stack(joint)

@@ -26,9 +26,9 @@ from cocobandits.errors import CrashedError
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Policy
-from cocobandits.policies.registry import build_policy
 from cocobandits.study.design import StudyDesign
-from cocobandits.types import RngKey
+from cocobandits.study.recipe import Recipe
+from cocobandits.types import PossibleContext, RngKey
 
 # Not by `-m`, which would import this module twice; without the folder it is started in.
 _COMMAND = ("-P", "-c", "from cocobandits.study.moving_process import serve; serve()")
@@ -50,8 +50,14 @@ class MovingProcess:
         """The id of the process; None if none was started."""
         return None if self._child is None else self._child.process.pid
 
-    def update(
-        self, design: StudyDesign, rng_key: RngKey, state: Any, user: int, statistics: Statistics
+    def update(  # noqa: PLR0913, PLR0917 - what `Policy.update` takes, and of which study
+        self,
+        design: StudyDesign,
+        rng_key: RngKey,
+        state: Any,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
     ) -> tuple[Any, SmcInfo | None]:
         """Compute `Policy.update` of the study's policy there, and wait for it.
 
@@ -59,10 +65,9 @@ class MovingProcess:
             CrashedError: the process ended, and so did another one that was given the same to do.
             NumericalError: the change cannot be explained.
         """
-        # Of the design what a policy is built from: names are the caller's, and may be of any type.
-        recipe = pickle.dumps((str(design.policy), design.problem(), design.settings))
+        recipe = pickle.dumps(tuple(Recipe.of(design)))
         key = str(jax.random.key_impl(rng_key)), jax.random.key_data(rng_key)
-        request = pickle.dumps(_packed((recipe, key, state, user, statistics)))
+        request = pickle.dumps(_packed((recipe, key, state, user, statistics, context)))
         with self._turn:
             answer = self._ask(request)
         if isinstance(answer, BaseException):
@@ -139,10 +144,10 @@ def serve() -> None:
 
 
 def _answer(request: Any) -> bytes:
-    recipe, (kind, key_data), state, user, statistics = _unpacked(request)
+    recipe, (kind, key_data), state, user, statistics, context = _unpacked(request)
     key = jax.random.wrap_key_data(key_data, impl=kind)
     try:
-        answer = _packed(_policy_of(recipe).update(key, state, user, statistics))
+        answer = _packed(_policy_of(recipe).update(key, state, user, statistics, context))
     except BaseException as error:  # raised again in the process that asked
         return _parcel(error)
     return pickle.dumps(answer)
@@ -150,7 +155,7 @@ def _answer(request: Any) -> bytes:
 
 @lru_cache(maxsize=8)
 def _policy_of(recipe: bytes) -> Policy[Any]:
-    return build_policy(*pickle.loads(recipe))
+    return Recipe(*pickle.loads(recipe)).policy()
 
 
 def _parcel(error: BaseException) -> bytes:

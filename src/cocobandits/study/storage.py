@@ -24,15 +24,21 @@ import numpy as np
 
 from cocobandits.errors import CocoError, StorageError
 from cocobandits.inference.smc import SmcConfig
+from cocobandits.models.chances import ChanceMixture
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.study.background import Adoption
+from cocobandits.study.context import Feature
 from cocobandits.study.decisions import DecisionLog
-from cocobandits.study.design import Feature, StudyDesign
+from cocobandits.study.design import StudyDesign
+from cocobandits.study.learner import Memory
+from cocobandits.study.rewards import RewardDesign
+from cocobandits.study.roster import ArmChange
+from cocobandits.study.users import Users
 
 FORMAT = "cocobandits-study"
-VERSION = 4
+VERSION = 5
 _TEXT = "study.json"
 _SEAL = "study.json.sha256"
 # What the standard library raises for a file that is not as it was written.
@@ -47,19 +53,19 @@ _UNREADABLE = (
     zlib.error,
 )
 _STATE = "state"
-_COLUMNS = ("users", "arms", "probabilities", "draws", "rewards", "statuses")
+_COLUMNS = ("users", "arms", "draws", "rewards", "statuses")
+# With a place for every arm; arms that did not exist yet have zeros.
+_ARM_COLUMNS = {"probabilities": float, "weights": float, "eligible": bool}
 
 
 class Snapshot(NamedTuple):
     """Everything that a study needs to go on."""
 
     design: StudyDesign
-    state: Any
-    users: list[str]
-    withdrawn: list[str]
+    memory: Memory
+    users: Users
+    changes: tuple[ArmChange, ...]
     log: DecisionLog
-    num_updates: int
-    adoptions: list[Adoption]
 
 
 def write(path: Path, snapshot: Snapshot) -> None:
@@ -68,17 +74,16 @@ def write(path: Path, snapshot: Snapshot) -> None:
     Raises:
         StorageError: the file cannot be written.
     """
-    leaves = jax.tree.leaves(snapshot.state)
-    arrays = {f"{_STATE}-{n}": np.asarray(leaf) for n, leaf in enumerate(leaves)}
-    arrays |= {name: np.asarray(getattr(snapshot.log, name)) for name in _COLUMNS}
+    arrays = _arrays(snapshot)
     text = {
         "format": FORMAT,
         "version": VERSION,
         "design": asdict(snapshot.design),
-        "users": snapshot.users,
-        "withdrawn": snapshot.withdrawn,
-        "num_updates": snapshot.num_updates,
-        "adoptions": snapshot.adoptions,
+        "users": snapshot.users.names,
+        "withdrawn": sorted(snapshot.users.withdrawn),
+        "arm_changes": snapshot.changes,
+        "num_updates": snapshot.memory.num_updates,
+        "adoptions": snapshot.memory.adoptions,
         "sha256": {name: _digest(array) for name, array in arrays.items()},
     }
     content = json.dumps(text, indent=1, default=_plain).encode()
@@ -91,6 +96,20 @@ def write(path: Path, snapshot: Snapshot) -> None:
             f"Expected a place that can be written; got path={str(path)!r} ({error}). "
             "Choose another path, or free the disk."
         ) from error
+
+
+def _arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
+    leaves = jax.tree.leaves(snapshot.memory.state)
+    shape = len(snapshot.users.names), len(snapshot.design.features)
+    arrays = {f"{_STATE}-{n}": np.asarray(leaf) for n, leaf in enumerate(leaves)}
+    arrays["contexts"] = np.array(snapshot.users.contexts, dtype=float).reshape(shape)
+    arrays["is_late"] = np.array(snapshot.users.is_late, dtype=bool).reshape(shape)
+    arrays |= {name: np.asarray(getattr(snapshot.log, name)) for name in _COLUMNS}
+    width = len(snapshot.design.arms)
+    for name, kind in _ARM_COLUMNS.items():
+        rows = [row + (kind(),) * (width - len(row)) for row in getattr(snapshot.log, name)]
+        arrays[name] = np.array(rows, dtype=kind)
+    return arrays
 
 
 def open_archive(path: Path) -> "Archive":
@@ -142,64 +161,85 @@ class Archive(NamedTuple):
     def design(self) -> StudyDesign:
         """Read what the study was designed as; use it within `refusing`."""
         declared = self.text["design"]
-        settings = dict(declared["settings"])
-        prior = settings.pop("prior")
-        settings |= {
+        settings = declared["settings"]
+        settings = settings | {
             "inference": SmcConfig(**settings["inference"]),
             "mtts": MttsSettings(**settings["mtts"]),
-            "prior": None if prior is None else ConditionalMixture(**prior),
+            "prior": _prior(settings["prior"]),
         }
-        features = tuple(
-            Feature(
-                item["name"],
-                None if item["range"] is None else (item["range"][0], item["range"][1]),
-                tuple(item["categories"]),
-            )
-            for item in declared["features"]
-        )
+        rewards = dict(declared["rewards"])
+        floor = declared["floor"]
         return StudyDesign(
             tuple(declared["arms"]),
-            features,
-            (declared["reward_range"][0], declared["reward_range"][1]),
-            declared["reward_noise"],
+            tuple(_feature(item) for item in declared["features"]),
+            RewardDesign(**rewards | {name: tuple(rewards[name]) for name in ("range", "limits")}),
             declared["policy"],
             declared["seed"],
             CocoSettings(**settings),
-            (declared["reward_limits"][0], declared["reward_limits"][1]),
+            tuple(floor) if isinstance(floor, list) else floor,
+            tuple(declared["added"]),
         )
 
-    def snapshot(self, design: StudyDesign, template: Any) -> Snapshot:
-        """Read the rest; `template` is a fresh state of the same policy.
+    def users(self, design: StudyDesign) -> Users:
+        """Read who enrolled with which context; use it within `refusing`."""
+        columns = self.text["users"], self._array("contexts"), self._array("is_late")
+        return Users.restore(design.features, zip(*columns, strict=True), self.text["withdrawn"])
+
+    def changes(self) -> list[ArmChange]:
+        """Read what has become of arms; use it within `refusing`."""
+        return [ArmChange(*entry) for entry in self.text["arm_changes"]]
+
+    def memory(self, template: Any) -> Memory:
+        """Read what was learned; `template` is a state of the same shapes.
 
         Raises:
-            StorageError: the content is damaged or does not fit the design.
+            StorageError: it is damaged or does not fit the design.
         """
-        with self.refusing():
-            leaves, structure = jax.tree.flatten(template)
-            arrays = [self._array(f"{_STATE}-{n}") for n in range(len(leaves))]
-            for leaf, array in zip(leaves, arrays, strict=True):
-                # The table of users grows along its first axis; nothing else changes shape.
-                if array.dtype != leaf.dtype or array.shape[1:] != leaf.shape[1:]:
-                    raise _damaged(self.path, "its state does not fit its design")
-            columns = {name: self._array(name).tolist() for name in _COLUMNS}
-            columns["probabilities"] = [tuple(row) for row in columns["probabilities"]]
-            if len({len(column) for column in columns.values()}) > 1:
-                raise _damaged(self.path, "the columns of its log differ in length")
-            return Snapshot(
-                design,
-                jax.tree.unflatten(structure, [jnp.asarray(array) for array in arrays]),
-                self.text["users"],
-                self.text["withdrawn"],
-                DecisionLog(**columns),
-                self.text["num_updates"],
-                [Adoption(*entry) for entry in self.text["adoptions"]],
-            )
+        leaves, structure = jax.tree.flatten(template)
+        arrays = [self._array(f"{_STATE}-{n}") for n in range(len(leaves))]
+        for leaf, array in zip(leaves, arrays, strict=True):
+            # The table of users grows along its first axis; nothing else changes shape.
+            if array.dtype != leaf.dtype or array.shape[1:] != leaf.shape[1:]:
+                raise _damaged(self.path, "its state does not fit its design")
+        return Memory(
+            jax.tree.unflatten(structure, [jnp.asarray(array) for array in arrays]),
+            self.text["num_updates"],
+            [Adoption(*entry) for entry in self.text["adoptions"]],
+        )
+
+    def log(self, design: StudyDesign) -> DecisionLog:
+        """Read all decisions; use it within `refusing`.
+
+        Raises:
+            StorageError: it is damaged.
+        """
+        columns = {name: self._array(name).tolist() for name in _COLUMNS}
+        for name in _ARM_COLUMNS:
+            rows = enumerate(self._array(name).tolist())
+            columns[name] = [tuple(row[: design.num_arms_at(number)]) for number, row in rows]
+        if len({len(column) for column in columns.values()}) > 1:
+            raise _damaged(self.path, "the columns of its log differ in length")
+        return DecisionLog(**columns)
 
     def _array(self, name: str) -> np.ndarray[Any, Any]:
         array = np.load(io.BytesIO(self.members[f"{name}.npy"]), allow_pickle=False)
         if _digest(array) != self.text["sha256"][name]:
             raise _damaged(self.path, f"the array {name!r} was changed")
         return array
+
+
+def _prior(item: dict[str, Any] | None) -> ConditionalMixture | ChanceMixture | None:
+    if item is None:
+        return None
+    return ChanceMixture(**item) if "successes" in item else ConditionalMixture(**item)
+
+
+def _feature(item: dict[str, Any]) -> Feature:
+    lists = {
+        "range": item["range"] and tuple(item["range"]),
+        "categories": tuple(item["categories"]),
+    }
+    return Feature(**item | lists)
 
 
 def _replace(path: Path, members: dict[str, bytes]) -> None:

@@ -1,229 +1,178 @@
-"""One study in this process: enrol, decide, reward, explain.
+"""One study in this process: enrol, decide, reward; arms that come and go; storage.
 
-Owns names, validation, open decisions and random keys around a policy. Every method either does all
-of its work or raises and changes nothing. A key derives from (seed, purpose, sequence number), so
-the same calls with the same seed give the same decisions, bit for bit.
+Owns what may be done when, and open decisions. Every method either does all of its work or raises
+and changes nothing. The same calls with the same seed give the same decisions, bit for bit.
 """
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cocobandits.errors import (
-    ConflictError,
-    InputError,
-    NumericalError,
-    UnknownNameError,
-    UnsupportedError,
-)
-from cocobandits.inference.smc import SmcInfo
-from cocobandits.models.base import Belief, Statistics
-from cocobandits.policies.base import Readings
-from cocobandits.policies.registry import build_policy
-from cocobandits.policies.settings import CocoSettings
+from cocobandits.errors import ConflictError, InputError
+from cocobandits.models.base import Statistics
+from cocobandits.policies.settings import CocoSettings, ModelName
 from cocobandits.study import storage
-from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
-from cocobandits.study.decisions import Decision, DecisionLog, Status, choose_arm, make_id
-from cocobandits.study.design import (
-    ContextDeclaration,
-    ContextValues,
-    FloatVector,
-    StudyDesign,
+from cocobandits.study.background import Rejuvenation, plan_for
+from cocobandits.study.completion import NUM_POINTS
+from cocobandits.study.context import ContextDeclaration, ContextValues, read_context
+from cocobandits.study.decisions import (
+    Chances,
+    Decision,
+    DecisionLog,
+    Status,
+    choose_arm,
+    make_id,
 )
-from cocobandits.study.diagnosis import Diagnosis, diagnose
-from cocobandits.study.explanation import (
-    Explanation,
-    Population,
-    describe_population,
-    explain,
-    read_summary,
-    summarise_hyperparameters,
-)
-from cocobandits.study.moving_process import MOVING_PROCESS
-from cocobandits.types import RngKey, Scalar
-
-T = TypeVar("T")
-
-_PURPOSES = {"start": 0, "decide": 1, "update": 2, "diagnose": 3}
+from cocobandits.study.design import Floor, StudyDesign, check_floor_sum
+from cocobandits.study.learner import Learner
+from cocobandits.study.questions import Questions
+from cocobandits.study.rewards import RewardDesign, RewardKind
+from cocobandits.study.roster import Roster, raise_to_floors
+from cocobandits.study.users import Users
 
 
-class Study:
+class Study(Questions):
     """Serve users one arm at a time, and learn from all of them.
 
     Args:
         arms: names of the arms, at least two.
-        context: feature name → (low, high), or a list of category names. Empty for no context.
-        reward_range: where arm means lie; grids reach half a cell further.
+        context: feature name → (low, high), a list of category names, or the type `bool`. Empty for
+            no context.
+        reward_range: where arm means lie; grids reach half a cell further. Left out for bernoulli
+            rewards.
         reward_noise: standard deviation of a reward around its arm mean; None learns it (coids,
-            npm-ts and gids).
+            npm-ts and gids). Left out for bernoulli rewards.
         policy: how arms are chosen; see `cocobandits.policies.registry.policy_names`.
         seed: fixes every decision.
         settings: how the population is modelled: `CocoSettings`, or the name of a preset, "learned"
             or "paper". By default "paper" for npm-ts and gids, "learned" for all others.
         reward_limits: a reward outside is refused as a typing error; by default the range and ten
-            noise deviations on either side (half the width if the noise is not known).
+            noise deviations on either side (half the width if the noise is not known), and the
+            range alone for bounded and bernoulli rewards.
         rejuvenate: "foreground" moves particles within the reward that makes it due; "background"
             does it in a process beside rewards and decisions; the `adoptions` of a study that ran
             in the background repeat it.
+        rewards: "gaussian" for noise around an arm mean; "bounded" if no reward lies outside the
+            range; "bernoulli" if every reward is 0 or 1.
+        maximise: False if lower rewards are better.
+        floor: least probability of every arm that can be chosen, or a mapping from arm to that.
+        model: the population model: "auto", "log-density" or "mixture"; by default what `settings`
+            say, and they say "auto".
 
     Raises:
         ConfigurationError: the design is refused; the message says what to change.
-        UnknownNameError: there is no such policy.
+        UnknownNameError: there is no such policy, or no such arm with a floor.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the design of a study has this many parts
         self,
         arms: Sequence[str],
         context: ContextDeclaration,
-        reward_range: tuple[float, float],
-        reward_noise: float | None,
+        reward_range: tuple[float, float] | None = None,
+        reward_noise: float | None = None,
         policy: str = "coids",
         seed: int = 0,
         settings: CocoSettings | str | None = None,
         reward_limits: tuple[float, float] | None = None,
         rejuvenate: Rejuvenation = "foreground",
+        rewards: RewardKind = "gaussian",
+        maximise: bool = True,
+        floor: Floor = 0.0,
+        model: ModelName | None = None,
     ) -> None:
-        self._begin(
-            StudyDesign.declare(
-                arms, context, reward_range, reward_noise, policy, seed, settings, reward_limits
-            ),
-            rejuvenate,
+        design = StudyDesign.declare(
+            arms,
+            context,
+            RewardDesign.declare(rewards, reward_range, reward_noise, reward_limits, maximise),
+            policy,
+            seed,
+            settings,
+            floor,
+            model,
         )
+        learner, users = Learner(design, rejuvenate), Users(design.features)
+        self._begin(learner, users, Roster(design.arms), DecisionLog())
 
-    def _begin(self, design: StudyDesign, rejuvenate: Rejuvenation) -> None:
-        plan = plan_for(rejuvenate)
-        self._design = design
-        self._policy = build_policy(design.policy, design.problem(), design.settings)
-        self._base_key = jax.random.key(design.seed)
-        self._state = self._policy.init(self._key("start", 0))
-        self._names: list[str] = []
-        self._users: dict[str, int] = {}
-        self._withdrawn: set[str] = set()
-        self._open: dict[int, int] = {}
-        self._log = DecisionLog()
-        self._num_updates = 0
-        self._health: SmcInfo | None = None
-        self._adoptions: list[Adoption] = []
-        self._background = (
-            None
-            if rejuvenate == "foreground"
-            else BackgroundMoves(
-                self._policy, partial(MOVING_PROCESS.update, design), self._adoptions, plan
-            )
-        )
-
-    @property
-    def design(self) -> StudyDesign:
-        """What was fixed when the study started."""
-        return self._design
-
-    @property
-    def users(self) -> tuple[str, ...]:
-        """Everyone who is enrolled and has not withdrawn, in the order of enrolment."""
-        return tuple(user for user in self._names if user not in self._withdrawn)
-
-    @property
-    def num_decisions(self) -> int:
-        """How many decisions were made."""
-        return len(self._log)
-
-    @property
-    def health(self) -> SmcInfo | None:
-        """Diagnostics of the last update; None before it, or if the policy has no particles.
-
-        In the background: of the last reweighting, or of the moves adopted since.
-        """
-        return self._health
-
-    @property
-    def adoptions(self) -> tuple[Adoption, ...]:
-        """When moves in the background were adopted, or given up; empty in the foreground."""
-        return tuple(self._adoptions)
-
-    @property
-    def log_evidence(self) -> float | None:
-        """The log of p(all rewards) under the model; None for a policy without particles."""
-        posterior = getattr(self._state, "posterior", None)
-        return None if posterior is None else float(posterior.log_evidence)
-
-    @property
-    def is_moving(self) -> bool:
-        """Whether particles are being moved in the background now."""
-        return self._background is not None and self._background.is_moving
+    def _begin(self, learner: Learner, users: Users, roster: Roster, log: DecisionLog) -> None:
+        self._learner, self._users, self._roster, self._log = learner, users, roster, log
+        self._open = {
+            log.users[number]: number
+            for number, status in enumerate(log.statuses)
+            if status == Status.OPEN and users.names[log.users[number]] not in users.withdrawn
+        }
 
     def enrol(self, user: str, context: ContextValues | None = None) -> None:
         """Add a user; the same user with the same context again is harmless.
+
+        What is None or left out of the context is missing, and is averaged over by what others'
+        values have been. That is brought up to date with every reward of this user, so what has
+        been learned since enters as an exact change of likelihood; somebody without further rewards
+        keeps the last one.
 
         Raises:
             InputError: the context or the user's name is refused.
             UnknownNameError: a feature was never declared.
             ConflictError: the user is enrolled with another context, or has withdrawn.
         """
-        if not isinstance(user, str) or not user.strip():
-            raise InputError(f"Expected a non-empty text; got user={user!r}. Give a user id.")
-        encoded = self._design.encode_context({} if context is None else context)
-        if user in self._withdrawn:
-            raise ConflictError(
-                f"Expected a new user; got user={user!r}, who has withdrawn. Use another id."
-            )
-        if user in self._users:
-            known = np.asarray(self._policy.users(self._state).contexts[self._users[user]])
-            if not np.array_equal(known, encoded):
-                raise ConflictError(
-                    f"Expected the context that user={user!r} enrolled with; got {context!r}. "
-                    "Enrol a second person under another id."
-                )
-            return
-        self._state = self._policy.enrol(self._state, jnp.asarray(encoded))
-        if self._background is not None:
-            self._background.enrol(jnp.asarray(encoded))
-        self._users[user] = len(self._names)
-        self._names.append(user)
+        read = read_context(self.design.features, {} if context is None else context)
+        if not self._users.is_known(user, read):
+            self._learner.enrol(self._users.complete(read))
+            self._users.add(user, read)
 
-    def decide(self, user: str) -> Decision:
+    def update_context(self, user: str, context: ContextValues) -> None:
+        """Add values that were missing so far; the same values again are harmless.
+
+        The user's rewards are learned from anew, at the context that is known now.
+
+        Raises:
+            InputError: a value is refused.
+            UnknownNameError: the user is not enrolled, or a feature was never declared.
+            ConflictError: another value was recorded.
+            NumericalError: no particle can explain the rewards there, or moves in the background
+                failed.
+        """
+        number = self._users.find(user)
+        filled = self._users.with_late(user, context)
+        if filled is None:
+            return
+        completed = self._users.complete(filled)
+        statistics = self._learner.users.of(number)[1]
+        self._learner.update(number, statistics, completed, len(self._log))
+        self._users.replace(number, filled)
+
+    def decide(self, user: str, eligible: Sequence[str] | None = None) -> Decision:
         """Choose an arm for a user; an open decision is returned again, never drawn twice.
 
+        The choice is made among the arms that are active and, if a list is given, eligible, as if
+        there were no others.
+
         Raises:
-            UnknownNameError: the user is not enrolled.
+            InputError: none of the eligible arms is active, or they are no list.
+            UnknownNameError: the user is not enrolled, or an arm is not known.
             NumericalError: the policy's probabilities are not a distribution.
-            ConflictError: the calls are not those of the study that is repeated.
+            ConflictError: the arm of the open decision is not eligible, or the calls are not those
+                of the study that is repeated.
         """
-        number = self._find_user(user)
+        number = self._users.find(user)
+        self._roster.check_eligible(eligible)
         if number not in self._open:
-            self._adopt()
-            sequence = len(self._log)
-            probabilities = self._probabilities(number)
-            draw = float(_uniform(self._key("decide", sequence)))
-            arm = choose_arm(probabilities, draw)
-            self._open[number] = self._log.append(
-                number, arm, tuple(map(float, probabilities)), draw
+            self._open[number] = self._decide(number, eligible)
+        decision = self.decision(make_id(self._open[number]))
+        if eligible is not None and decision.arm not in eligible:
+            raise ConflictError(
+                f"Expected the arm of the open decision to be eligible; got arm={decision.arm!r} "
+                f"of decision={decision.id!r}, which is not among {sorted(eligible)}. Use "
+                f"close({decision.id!r}) first if that arm will not be given."
             )
-        return self.decision(make_id(self._open[number]))
-
-    def decision(self, decision_id: str) -> Decision:
-        """Look up a decision by its id.
-
-        Raises:
-            UnknownNameError: there is no such decision.
-        """
-        number = self._log.find(decision_id)
-        arms = self._design.arms
-        return Decision(
-            decision_id,
-            self._names[self._log.users[number]],
-            arms[self._log.arms[number]],
-            dict(zip(arms, self._log.probabilities[number], strict=True)),
-            self._log.draws[number],
-        )
+        return decision
 
     def reward(self, decision_id: str, value: float) -> None:
         """Record the reward of a decision, however late; the same value twice is harmless.
+
+        It counts whatever has become of its arm.
 
         Raises:
             InputError: the value is refused.
@@ -232,14 +181,15 @@ class Study:
             NumericalError: no particle can explain the reward, or moves in the background failed.
         """
         number = self._find_live(decision_id)
-        standardised = self._design.standardise(value)
+        standardised = self.design.standardise(value)
         status = self._log.statuses[number]
         if status == Status.REWARDED and self._log.rewards[number] == float(value):
             return
         if status in (Status.REWARDED, Status.RETRACTED):
             raise ConflictError(
                 f"Expected a decision without reward; got decision={decision_id!r}, "
-                f"{self._describe(number)}. Use correct({decision_id!r}, {value!r}) to replace it."
+                f"{self._log.describe(number)}. Use correct({decision_id!r}, {value!r}) to "
+                "replace it."
             )
         user, statistics = self._statistics_of(number)
         self._learn(user, statistics.add(self._log.arms[number], standardised))
@@ -256,18 +206,17 @@ class Study:
                 failed.
         """
         number = self._find_live(decision_id)
-        standardised = None if value is None else self._design.standardise(value)
+        standardised = None if value is None else self.design.standardise(value)
         status = self._log.statuses[number]
         if status in (Status.OPEN, Status.CLOSED):
             raise ConflictError(
                 f"Expected a decision with a reward; got decision={decision_id!r}, "
-                f"{self._describe(number)}. Use reward({decision_id!r}, value) first."
+                f"{self._log.describe(number)}. Use reward({decision_id!r}, value) first."
             )
         user, statistics = self._statistics_of(number)
         arm = self._log.arms[number]
         if status == Status.REWARDED:
-            old = self._design.standardise(self._log.rewards[number])
-            statistics = statistics.remove(arm, old)
+            statistics = statistics.remove(arm, self.design.standardise(self._log.rewards[number]))
         if standardised is not None:
             statistics = statistics.add(arm, standardised)
         self._learn(user, statistics)
@@ -287,86 +236,82 @@ class Study:
         if self._log.statuses[number] != Status.OPEN:
             raise ConflictError(
                 f"Expected an open decision; got decision={decision_id!r}, "
-                f"{self._describe(number)}. There is nothing to close."
+                f"{self._log.describe(number)}. There is nothing to close."
             )
         self._settle(number, Status.CLOSED, math.nan)
 
     def withdraw(self, user: str) -> None:
-        """Unlearn a user's rewards: the posterior becomes what it is without that user.
+        """Unlearn a user: the posterior becomes what it is without that user's rewards.
 
-        The log of decisions keeps what was decided and rewarded.
+        The user's context is no longer used to fill in what is missing from others'. The log of
+        decisions keeps what was decided and rewarded.
 
         Raises:
             UnknownNameError: the user is not enrolled.
             NumericalError: the particles cannot follow the change, or moves in the background
                 failed.
         """
-        number = self._find_user(user)
-        self._learn(number, Statistics.empty(len(self._design.arms)))
-        self._withdrawn.add(user)
+        number = self._users.find(user)
+        self._learn(number, Statistics.empty(len(self.design.arms)))
+        self._users.withdraw(user)
         self._open.pop(number, None)
 
-    def explain(self, user: str) -> Explanation:
-        """Say what is believed about each arm for a user, and where the uncertainty comes from.
+    def suspend(self, arm: str, reason: str = "") -> None:
+        """Offer an arm no more until it is activated again; an open decision stays as it is.
 
         Raises:
-            UnknownNameError: the user is not enrolled.
-            UnsupportedError: the policy holds no beliefs.
+            InputError: the reason is no text.
+            ConflictError: the arm was withdrawn, or is the last that is active.
+            UnknownNameError: there is no such arm.
         """
-        number = self._find_user(user)
-        self._adopt()
-        context, statistics = self._policy.users(self._state).of(number)
-        readings = self._read(context, statistics, read_summary)
-        return explain(user, self._design, readings, self._policy.motives(self._state, number))
+        self._roster.change(arm, "suspended", reason, len(self._log))
 
-    def diagnose(self) -> Diagnosis:
-        """Compare, in nats, what the policy assumes of the population with what else there is.
-
-        A policy without particles (mtts, ind-ts) has a nonparametric population learned for it now,
-        which takes seconds to minutes.
+    def withdraw_arm(self, arm: str, reason: str = "") -> None:
+        """Offer an arm never again; an open decision stays as it is, and so does what was learned.
 
         Raises:
-            ConfigurationError: a grid for that is too large for these arms.
-            NumericalError: no particle can explain the rewards.
+            InputError: the reason is no text.
+            ConflictError: the arm is the last that is active.
+            UnknownNameError: there is no such arm.
         """
-        self._adopt()
-        users = self._policy.users(self._state)
-        key = self._key("diagnose", self._num_updates)
-        return diagnose(key, self._design, users, self.log_evidence)
+        self._roster.change(arm, "withdrawn", reason, len(self._log))
 
-    def hyperparameters(self) -> dict[str, tuple[float, float, float]]:
-        """Summarise what particles have learned besides the population: 5 %, 50 % and 95 % points.
-
-        Lengthscales are in units of reward and of each feature, `amplitude` in nats, `noise` in
-        units of reward. Empty for a policy that learns none.
-        """
-        self._adopt()
-        return summarise_hyperparameters(self._design, self._policy.hyperparameters(self._state))
-
-    def population(self, context: ContextValues | None = None) -> Population:
-        """Describe the arm means of users at a context, under the posterior mean population.
+    def activate(self, arm: str) -> None:
+        """Offer an arm again that was suspended.
 
         Raises:
-            InputError: the context is refused.
-            UnknownNameError: a feature was never declared.
-            UnsupportedError: the policy holds no beliefs.
+            ConflictError: the arm was withdrawn.
+            UnknownNameError: there is no such arm.
         """
-        return describe_population(self._design, self.prior(context), self._policy.mean_range)
+        self._roster.change(arm, "active", "", len(self._log))
 
-    def prior(self, context: ContextValues | None = None) -> Belief:
-        """Return the belief about somebody new at a context, in standardised units.
+    def add_arm(self, name: str) -> None:
+        """Offer another arm from the next decision on; moves in the background are waited for.
 
-        It is a snapshot: it can be conditioned on rewards that the study never learns of.
+        What was learned stays, and the new arm starts from its prior. Its floor is the one that was
+        given for all arms, or else none.
 
         Raises:
-            InputError: the context is refused.
-            UnknownNameError: a feature was never declared.
-            UnsupportedError: the policy holds no beliefs.
+            InputError: the name is refused.
+            ConflictError: there is such an arm.
+            ConfigurationError: floors would leave nothing to choose with, or the population model
+                is too large for another arm.
+            UnsupportedError: the policy was told of the arms there were.
+            NumericalError: moves in the background failed.
         """
-        encoded = self._design.encode_context({} if context is None else context)
-        self._adopt()
-        belief = self._policy.prior(self._state, jnp.asarray(encoded))
-        return self._believing(belief)
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"Expected a non-empty text; got name={name!r}. Give the arm a name.")
+        if name in self.design.arms:
+            raise ConflictError(
+                f"Expected a new arm; got name={name!r}, which is {self.arms[name]}. Use another "
+                "name, or activate it if it is suspended."
+            )
+        design = self.design.with_arm(name, len(self._log))
+        statuses = [*self.arms.values(), "active"]
+        pairs = zip(design.floors, statuses, strict=True)
+        check_floor_sum(tuple(floor for floor, status in pairs if status != "withdrawn"))
+        self._learner.add_arm(design, len(self._log))
+        self._roster.add(name)
 
     def catch_up(self) -> None:
         """Wait for moves in the background and adopt them, until none are due.
@@ -377,9 +322,7 @@ class Study:
         Raises:
             NumericalError: moves failed, now or before; the particles stay reweighted.
         """
-        if self._background is not None:
-            self._adopt(is_waiting=True)
-            self._background.raise_failure()
+        self._learner.catch_up(len(self._log))
 
     def save(self, path: str | Path) -> None:
         """Write the study to one file; an existing one is replaced whole or not at all.
@@ -391,18 +334,9 @@ class Study:
             NumericalError: moves in the background failed; the next call saves without them.
         """
         self.catch_up()
-        storage.write(
-            Path(path),
-            storage.Snapshot(
-                self._design,
-                self._state,
-                self._names,
-                sorted(self._withdrawn),
-                self._log,
-                self._num_updates,
-                self._adoptions,
-            ),
-        )
+        memory, changes = self._learner.remember(), self._roster.changes
+        snapshot = storage.Snapshot(self.design, memory, self._users, changes, self._log)
+        storage.write(Path(path), snapshot)
 
     @classmethod
     def load(cls, path: str | Path, rejuvenate: Rejuvenation = "foreground") -> "Study":
@@ -416,100 +350,47 @@ class Study:
         archive = storage.open_archive(Path(path))
         study = cls.__new__(cls)
         with archive.refusing():
-            study._begin(archive.design(), rejuvenate)
-        snapshot = archive.snapshot(study._design, study._state)
-        study._state = snapshot.state
-        study._names = snapshot.users
-        study._users = {user: number for number, user in enumerate(snapshot.users)}
-        study._withdrawn = set(snapshot.withdrawn)
-        study._log = snapshot.log
-        study._num_updates = snapshot.num_updates
-        study._adoptions += snapshot.adoptions
-        gone = {study._users[user] for user in study._withdrawn}
-        study._open = {
-            study._log.users[number]: number
-            for number, status in enumerate(study._log.statuses)
-            if status == Status.OPEN and study._log.users[number] not in gone
-        }
+            learner = Learner(archive.design(), rejuvenate)
+            design = learner.design
+            users, roster = archive.users(design), Roster(design.arms, archive.changes())
+            points = jnp.zeros((NUM_POINTS, len(design.features)))
+            template = learner.template(None if users.were_all_known else points)
+            learner.recall(archive.memory(template))
+            study._begin(learner, users, roster, archive.log(design))
         return study
 
-    def _key(self, purpose: str, sequence: int) -> RngKey:
-        return _derive(self._base_key, _PURPOSES[purpose], sequence)
-
-    def _find_user(self, user: str) -> int:
-        if not isinstance(user, str) or user not in self._users or user in self._withdrawn:
-            raise UnknownNameError("user", user, self.users, "Enrol the user first.")
-        return self._users[user]
+    def _decide(self, user: int, eligible: Sequence[str] | None) -> int:
+        """Draw an arm among those that can be chosen, and log it."""
+        arms = self._roster.available(eligible)
+        self._adopt()
+        is_available = np.isin(np.arange(len(self.design.arms)), arms)
+        weights = self._learner.weights(user, arms)
+        probabilities = raise_to_floors(weights, self.design.floors, is_available)
+        draw = self._learner.draw(len(self._log))
+        chances = Chances(weights, probabilities, is_available)
+        return self._log.append(user, choose_arm(probabilities, draw), chances, draw)
 
     def _find_live(self, decision_id: str) -> int:
         number = self._log.find(decision_id)
-        if self._names[self._log.users[number]] in self._withdrawn:
+        if self._users.names[self._log.users[number]] in self._users.withdrawn:
             raise ConflictError(
                 f"Expected a decision of an enrolled user; got decision={decision_id!r}, whose "
                 "user has withdrawn. Nothing more can be recorded for that user."
             )
         return number
 
-    def _probabilities(self, user: int) -> FloatVector:
-        vector = np.asarray(self._policy.probabilities(self._state, user), dtype=float)
-        if not (np.all(vector >= 0) and 0.99 < vector.sum() < 1.01):
-            raise NumericalError(
-                f"Expected probabilities that sum to one; got {vector.tolist()} from "
-                f"policy={self._design.policy!r}. Check that range and noise fit the rewards."
-            )
-        return vector / vector.sum()
-
-    def _describe(self, number: int) -> str:
-        status = Status(self._log.statuses[number])
-        if status == Status.REWARDED:
-            return f"which has reward {self._log.rewards[number]!r}"
-        return f"which is {status.name.lower()}"
-
     def _statistics_of(self, number: int) -> tuple[int, Statistics]:
         user = self._log.users[number]
-        return user, self._policy.users(self._state).of(user)[1]
+        return user, self._learner.users.of(user)[1]
 
     def _learn(self, user: int, statistics: Statistics) -> None:
-        number = self._num_updates
-        key = self._key("update", number)
-        if self._background is None:
-            learned = self._policy.update(key, self._state, user, statistics)
-        else:
-            self._adopt()
-            self._background.raise_failure()
-            learned = self._background.learn(self._state, Update(number, key, user, statistics))
-        self._state, self._health = learned
-        self._num_updates = number + 1
-
-    def _adopt(self, is_waiting: bool = False) -> None:
-        if self._background is not None:
-            now = self._num_updates, len(self._log)
-            while (adopted := self._background.adopt(*now, is_waiting=is_waiting)) is not None:
-                self._state, self._health = adopted
+        """Update a user, and what stands for values that are missing."""
+        is_complete = self._users.is_complete(user)
+        context = None if is_complete else self._users.complete(self._users.contexts[user])
+        self._learner.update(user, statistics, context, len(self._log))
 
     def _settle(self, number: int, status: Status, value: float) -> None:
         self._log.statuses[number] = status
         self._log.rewards[number] = value
         if self._open.get(self._log.users[number]) == number:
             del self._open[self._log.users[number]]
-
-    def _read(self, context: jax.Array, statistics: Statistics, reader: Any) -> Readings:
-        return self._believing(self._policy.read(self._state, context, statistics, reader))
-
-    def _believing(self, answer: T | None) -> T:
-        if answer is None:
-            raise UnsupportedError(
-                f"Expected a policy that holds beliefs; got policy={self._design.policy!r}. "
-                "Use another policy, for example 'coids'."
-            )
-        return answer
-
-
-@jax.jit
-def _derive(key: RngKey, purpose: int, sequence: int) -> RngKey:
-    return jax.random.fold_in(jax.random.fold_in(key, purpose), sequence)
-
-
-@jax.jit
-def _uniform(key: RngKey) -> Scalar:
-    return jax.random.uniform(key)

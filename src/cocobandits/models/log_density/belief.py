@@ -32,15 +32,23 @@ from cocobandits.types import ArmCells, ArmValues, ArmVector, Number, RngKey, Sc
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
+class GridArms:
+    """Axes of a grid that are kept; others are summed over."""
+
+    numbers: tuple[int, ...] = field(metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class GridBelief(Belief):
     """Masses of the cells over all arms, with the tables that describe the inside of cells."""
 
     masses: Float[Array, "*cells"]  # unnormalised: what is read off is divided, not every cell
-    total: Scalar
+    total: Float[Array, "*each"]
     statistics: Statistics
     tables: CellTables
     axis: Axis = field(metadata={"static": True})
-    reward_noise: Scalar
+    reward_noise: Float[Array, "*each"]
     kind: LikelihoodName = field(metadata={"static": True})
 
     @classmethod
@@ -186,6 +194,22 @@ class GridBelief(Belief):
         gain = jnp.exp(gains - jnp.max(gains, axis=1)[:, None]).astype(self.masses.dtype)
         masses = times(self.masses, gain)
         return GridBelief.of(masses, total, self.axis, self.reward_noise, self.kind)
+
+    def among(self, arms: GridArms) -> "GridBelief":
+        """Sum over the cells of all other arms."""
+        others = tuple(arm for arm in range(self.masses.ndim) if arm not in arms.numbers)
+        kept = jnp.asarray(arms.numbers)
+        statistics = Statistics(*(part[kept] for part in self.statistics))
+        masses = jnp.sum(self.masses, axis=others)
+        return GridBelief.of(masses, statistics, self.axis, self.reward_noise, self.kind)
+
+    def blended(self, log_shares: Float[Array, " each"]) -> "GridBelief":
+        """Average the probabilities of cells; a learned noise enters by its geometric mean."""
+        weights = (jnp.exp(log_shares) / self.total).astype(self.masses.dtype)
+        noise = jnp.exp(jnp.exp(log_shares) @ jnp.log(self.reward_noise))
+        statistics = Statistics(*(part[0] for part in self.statistics))
+        masses = jnp.tensordot(weights, self.masses, axes=1)
+        return GridBelief.of(masses, statistics, self.axis, noise, self.kind)
 
     def _log_likelihood(self, statistics: Statistics) -> ArmCells:
         return arm_log_likelihood(statistics, self.axis, self.reward_noise, self.kind)

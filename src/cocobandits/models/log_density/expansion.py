@@ -8,7 +8,6 @@ cell happens for a run of neighbours in memory.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,12 +15,10 @@ from jaxtyping import Array, Float
 
 from cocobandits.models.log_density.basis import AxisFunctions, Basis, Coefficients
 from cocobandits.models.log_density.tensors import Tensor
+from cocobandits.models.precision import DTYPES, Precision
 
-Precision = Literal["single", "double"]
 CoreColumns = Float[Array, "core column"]
 CellColumns = Float[Array, "_ column"]
-
-DTYPES = {"single": jnp.float32, "double": jnp.float64}
 
 
 @dataclass(frozen=True, eq=False)

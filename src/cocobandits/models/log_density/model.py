@@ -27,9 +27,9 @@ from cocobandits.models.base import (
 )
 from cocobandits.models.blocks import BLOCK_SIZE, block_size
 from cocobandits.models.log_density.basis import Basis, BasisName
-from cocobandits.models.log_density.belief import GridBelief
+from cocobandits.models.log_density.belief import GridArms, GridBelief
 from cocobandits.models.log_density.context_points import ContextPoints
-from cocobandits.models.log_density.expansion import DTYPES, Expansion, Precision
+from cocobandits.models.log_density.expansion import Expansion
 from cocobandits.models.log_density.grid import Axis, ContextAxis, GridAxes
 from cocobandits.models.log_density.hilbert import HilbertBasis, HyperDeviations
 from cocobandits.models.log_density.karhunen_loeve import KarhunenLoeveBasis
@@ -37,6 +37,7 @@ from cocobandits.models.log_density.kernel import KERNELS, KernelName, KernelSca
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
 from cocobandits.models.log_density.tables import EvidenceTables
 from cocobandits.models.log_density.tensors import Tensor, marginals, once, outer_sum
+from cocobandits.models.precision import DTYPES, Precision
 from cocobandits.types import (
     ArmCells,
     Context,
@@ -44,6 +45,7 @@ from cocobandits.types import (
     Parameters,
     Particles,
     PerParticle,
+    PossibleContext,
     RngKey,
     Scalar,
 )
@@ -233,7 +235,7 @@ class LogDensityModel(PopulationModel):
         """Evaluate f(μ, x), up to normalisation, at every node of the arm grid."""
         return self._expansion.expand(self.basis.coefficients(parameters, context))
 
-    def log_evidence(
+    def log_evidence_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> Scalar:
         """Compute log Σ_cells P(cell | x) ∏_a L_a(cell_a)."""
@@ -248,7 +250,7 @@ class LogDensityModel(PopulationModel):
         ratio = jnp.log(explained) - jnp.log(jnp.sum(masses))
         return ratio.astype(float) + peak
 
-    def log_evidence_and_gradient(
+    def log_evidence_and_gradient_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> tuple[Scalar, Parameters]:
         """Compute the log-evidence and its gradient: posterior minus prior mean of the basis."""
@@ -274,6 +276,7 @@ class LogDensityModel(PopulationModel):
         tables = self._tables
         if (
             tables is None
+            or rows.contexts.ndim > 2  # tables are read at one context per user
             or _USERS_PER_POINT * tables.points.count > len(rows.weights)
             or tables.num_coefficients * len(particles) > _MOST_COEFFICIENTS
         ):
@@ -296,7 +299,7 @@ class LogDensityModel(PopulationModel):
         """Move the hyperparameters while the population stays."""
         return self.basis.interweave(rng_key, parameters)
 
-    def posterior(
+    def posterior_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> GridBelief:
         """Multiply the population by the user's likelihood and normalise."""
@@ -305,17 +308,27 @@ class LogDensityModel(PopulationModel):
         masses, _ = _exponentials(_explain(self.log_density(parameters, context), log_likelihood))
         return self._belief(masses, noise, statistics)
 
-    def marginal(
-        self, particles: Particles, log_weights: LogWeights, context: Context
+    def selection(self, arms: tuple[int, ...]) -> GridArms:
+        """Fix the axes of the grid that are kept."""
+        return GridArms(arms)
+
+    def average(
+        self,
+        particles: Particles,
+        log_weights: LogWeights,
+        context: PossibleContext,
+        statistics: Statistics,
     ) -> GridBelief:
         """Average the cell probabilities; a learned noise enters by its geometric mean."""
         shares = jnp.exp(log_weights - logsumexp(log_weights))
 
+        def masses_of(parameters: Parameters) -> Tensor:
+            belief = self.posterior(parameters, context, statistics)
+            assert isinstance(belief, GridBelief)
+            return belief.masses
+
         def add(total: Tensor, block: tuple[Particles, LogWeights]) -> tuple[Tensor, None]:
-            masses, _ = jax.vmap(lambda each: _exponentials(self.log_density(each, context)))(
-                block[0]
-            )
-            rows = masses.reshape(len(masses), -1)
+            rows = jax.vmap(masses_of)(block[0]).reshape(len(block[1]), -1)
             return total + (block[1] / jnp.sum(rows, axis=1)).astype(rows.dtype) @ rows, None
 
         # Block after block: all at once would need a grid for each particle.
@@ -324,7 +337,7 @@ class LogDensityModel(PopulationModel):
         shape = (self.config.arm_axis.size,) * self.num_arms
         total = jax.lax.scan(add, jnp.zeros(math.prod(shape)), blocks)[0].reshape(shape)
         noise = jnp.exp(shares @ jnp.log(jax.vmap(self.noise)(particles)))
-        return self._belief(total, noise, Statistics.empty(self.num_arms))
+        return self._belief(total, noise, statistics)
 
     def _belief(self, masses: Tensor, noise: Scalar, statistics: Statistics) -> GridBelief:
         config = self.config

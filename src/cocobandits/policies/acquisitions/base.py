@@ -1,12 +1,13 @@
-"""What an acquisition is: something read off each particle's belief, then combined."""
+"""What an acquisition is: something read off the beliefs of particles, then combined."""
 
 from abc import ABC, abstractmethod
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from cocobandits.models.base import Belief
 from cocobandits.types import ArmVector, LogWeights, Scalar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Motives(NamedTuple):
@@ -20,24 +21,42 @@ class Motives(NamedTuple):
     for_population: ArmVector
 
 
-class Acquisition(ABC, Generic[T]):
-    """A rule for choosing arms. Immutable and hashable; `T` is what it reads per particle."""
+class Evidence(NamedTuple):
+    """What there is to decide on, about one user.
+
+    Attributes:
+        log_weights: of the particles.
+        each: what was read off every particle's belief.
+        together: what was read off the mixture of all of them.
+        num_rewards: how many rewards the user has given so far.
+    """
+
+    log_weights: LogWeights
+    each: Any
+    together: Any
+    num_rewards: Scalar
+
+
+class Acquisition(ABC, Generic[T, U]):
+    """A rule for choosing arms. Immutable and hashable.
+
+    `T` is what it reads off each particle's belief, `U` off the mixture of them all. What is linear
+    in the belief is read once, off the mixture; what tells particles apart is read off each.
+    """
 
     @abstractmethod
     def read(self, belief: Belief) -> T:
         """Read what the rule needs off one particle's belief."""
 
     @abstractmethod
-    def combine(self, log_weights: LogWeights, readings: T, num_rewards: Scalar) -> ArmVector:
-        """Compute arm probabilities from the readings of all particles.
+    def read_together(self, belief: Belief) -> U:
+        """Read what the rule needs off the mixture of all particles' beliefs."""
 
-        Args:
-            log_weights: of the particles.
-            readings: of every particle, about one user.
-            num_rewards: how many rewards the user has given so far.
-        """
+    @abstractmethod
+    def combine(self, evidence: Evidence) -> ArmVector:
+        """Compute arm probabilities."""
 
-    def motives(self, log_weights: LogWeights, readings: T, num_rewards: Scalar) -> Motives | None:
+    def motives(self, evidence: Evidence) -> Motives | None:
         """Say what the probabilities are for; None for a rule that cannot tell."""
-        del log_weights, readings, num_rewards
+        del evidence
         return None

@@ -18,19 +18,21 @@ from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief, PopulationModel
-from cocobandits.policies.acquisitions.base import Acquisition, Motives
+from cocobandits.models.rewards import RewardGrid
+from cocobandits.policies.acquisitions.base import Acquisition, Evidence, Motives
 from cocobandits.policies.acquisitions.information import best_mixture
-from cocobandits.policies.acquisitions.rewards import RewardGrid
-from cocobandits.types import ArmVector, LogWeights, Scalar, Values
+from cocobandits.types import ArmValues, ArmVector, LogWeights, Values
 
 _TINY = float(np.finfo(float).tiny)
+# What each particle expects of the next reward of every arm.
+Predictions = Float[Array, "particle arm value"]
 
 
-class CoidsReading(NamedTuple):
-    """What one particle expects: of each arm, and of each arm together with who is best."""
+class Outlook(NamedTuple):
+    """What the mixture of particles expects: of each arm, and of each with who is best."""
 
-    regret: Float[Array, "*particle arm"]
-    joint: Float[Array, "*particle best arm value"]
+    regret: ArmVector
+    joint: Float[Array, "best arm value"]
 
 
 class Prospects(NamedTuple):
@@ -42,7 +44,7 @@ class Prospects(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CoInformationDirectedSampling(Acquisition[CoidsReading]):
+class CoInformationDirectedSampling(Acquisition[Predictions, Outlook]):
     """Play the best trade-off of regret now, and information about this user and all others."""
 
     rewards: RewardGrid
@@ -52,26 +54,24 @@ class CoInformationDirectedSampling(Acquisition[CoidsReading]):
     def for_model(
         cls, model: PopulationModel, population_weight: float
     ) -> "CoInformationDirectedSampling":
-        """Lay out rewards over all that can happen."""
-        return cls(RewardGrid.for_model(model), population_weight)
+        """Take the rewards that the model lays out."""
+        return cls(model.reward_grid, population_weight)
 
-    def read(self, belief: Belief) -> CoidsReading:
+    def read(self, belief: Belief) -> ArmValues:
+        """Read what is expected of the next rewards."""
+        return as_shares(belief.predictive(self.rewards.values()))
+
+    def read_together(self, belief: Belief) -> Outlook:
         """Read expected regret, and next rewards with the best arm."""
-        return read_prospects(belief, self.rewards.values())[0]
+        return look_out(belief, self.rewards.values())
 
-    def combine(
-        self, log_weights: LogWeights, readings: CoidsReading, num_rewards: Scalar
-    ) -> ArmVector:
+    def combine(self, evidence: Evidence) -> ArmVector:
         """Minimise squared regret per nat."""
-        del num_rewards
-        return self._choose(expect(log_weights, readings))
+        return self._choose(expect(evidence.log_weights, evidence.each, evidence.together))
 
-    def motives(
-        self, log_weights: LogWeights, readings: CoidsReading, num_rewards: Scalar
-    ) -> Motives:
+    def motives(self, evidence: Evidence) -> Motives:
         """Take the reasons to learn away one after the other, and see what changes."""
-        del num_rewards
-        prospects = expect(log_weights, readings)
+        prospects = expect(evidence.log_weights, evidence.each, evidence.together)
         at_once = greedy(prospects.regret)
         alone = best_mixture(prospects.regret, prospects.about_person)
         return Motives(*prospects, at_once, alone - at_once, self._choose(prospects) - alone)
@@ -81,24 +81,26 @@ class CoInformationDirectedSampling(Acquisition[CoidsReading]):
         return best_mixture(regret, about_person + self.population_weight * about_population)
 
 
-def read_prospects(belief: Belief, rewards: Values) -> tuple[CoidsReading, ArmVector]:
-    """Read what a particle expects, and the sum that made its rewards a distribution."""
+def as_shares(predictive: ArmValues) -> ArmValues:
+    """Make densities on the grid of rewards a distribution for every arm."""
+    return predictive / jnp.sum(predictive, axis=1, keepdims=True)
+
+
+def look_out(belief: Belief, rewards: Values) -> Outlook:
+    """Read what the mixture of particles expects."""
     joint = belief.best_and_reward(rewards)
-    total = jnp.sum(joint, axis=(0, 2))
-    regret = belief.expected_best() - belief.mean()
-    return CoidsReading(regret, joint / total[None, :, None]), total
+    total = jnp.sum(joint, axis=(0, 2), keepdims=True)
+    return Outlook(belief.expected_best() - belief.mean(), joint / total)
 
 
-def expect(log_weights: LogWeights, readings: CoidsReading) -> Prospects:
+def expect(log_weights: LogWeights, predictions: Predictions, outlook: Outlook) -> Prospects:
     """Compute regret and both informations under the mixture of particles."""
-    mixture = average(log_weights, readings.joint)
-    reward = jnp.sum(mixture, axis=0)
-    best = jnp.sum(mixture, axis=2)
-    about_person = _divergence(mixture, best[:, :, None] * reward[None, :, :], axes=(0, 2))
-    given_particle = jnp.sum(readings.joint, axis=1)
-    surprise = _divergence(given_particle, reward[None, :, :], axes=(2,))
-    regret = average(log_weights, readings.regret)
-    return Prospects(regret, about_person, average(log_weights, surprise))
+    joint = outlook.joint
+    independent = jnp.sum(joint, axis=2)[:, :, None] * jnp.sum(joint, axis=0)[None, :, :]
+    about_person = _divergence(joint, independent, axes=(0, 2))
+    expected = average(log_weights, predictions)
+    surprise = _divergence(predictions, expected[None, :, :], axes=(2,))
+    return Prospects(outlook.regret, about_person, average(log_weights, surprise))
 
 
 def greedy(loss: ArmVector) -> ArmVector:

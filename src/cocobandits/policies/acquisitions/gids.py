@@ -16,9 +16,9 @@ from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average, entropy
 from cocobandits.models.base import Belief, PopulationModel
-from cocobandits.policies.acquisitions.base import Acquisition
+from cocobandits.models.rewards import RewardGrid
+from cocobandits.policies.acquisitions.base import Acquisition, Evidence
 from cocobandits.policies.acquisitions.information import best_mixture
-from cocobandits.policies.acquisitions.rewards import RewardGrid
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
 
 _TINY = float(np.finfo(float).tiny)
@@ -32,15 +32,15 @@ class GidsReading(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GlobalInformationDirectedSampling(Acquisition[GidsReading]):
+class GlobalInformationDirectedSampling(Acquisition[GidsReading, None]):
     """The paper's GIDS, with its optimum in closed form; gains are summed over `rewards`."""
 
     rewards: RewardGrid
 
     @classmethod
     def for_model(cls, model: PopulationModel) -> "GlobalInformationDirectedSampling":
-        """Lay out rewards over all that can happen."""
-        return cls(RewardGrid.for_model(model))
+        """Take the rewards that the model lays out."""
+        return cls(model.reward_grid)
 
     def read(self, belief: Belief) -> GidsReading:
         """Read expected regret and the density of the next reward."""
@@ -48,11 +48,13 @@ class GlobalInformationDirectedSampling(Acquisition[GidsReading]):
             belief.expected_best() - belief.mean(), belief.predictive(self.rewards.values())
         )
 
-    def combine(
-        self, log_weights: LogWeights, readings: GidsReading, num_rewards: Scalar
-    ) -> ArmVector:
+    def read_together(self, belief: Belief) -> None:
+        """Read nothing: every particle makes its own trade-off."""
+        del belief
+
+    def combine(self, evidence: Evidence) -> ArmVector:
         """Solve each particle's trade-off and average the solutions."""
-        del num_rewards
+        log_weights, readings = evidence.log_weights, evidence.each
         gains = jax.vmap(self._gains, in_axes=(None, 1), out_axes=1)(
             log_weights, readings.predictive
         )

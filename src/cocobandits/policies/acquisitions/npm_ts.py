@@ -2,26 +2,26 @@
 
 from dataclasses import dataclass
 
-from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief
-from cocobandits.policies.acquisitions.base import Acquisition
-from cocobandits.types import ArmVector, LogWeights, Particles, Scalar
+from cocobandits.policies.acquisitions.base import Acquisition, Evidence
+from cocobandits.types import ArmVector
 
 
 @dataclass(frozen=True)
-class ThompsonSampling(Acquisition[ArmVector]):
+class ThompsonSampling(Acquisition[None, ArmVector]):
     """Play each arm as often as it is best: Σ_s w_s P(a* = a | particle s).
 
     This is the marginal law of the paper's two stages, a particle and then an arm.
     """
 
-    def read(self, belief: Belief) -> ArmVector:
+    def read(self, belief: Belief) -> None:
+        """Read nothing: particles need not be told apart."""
+        del belief
+
+    def read_together(self, belief: Belief) -> ArmVector:
         """Read P(arm is best)."""
         return belief.best_probability()
 
-    def combine(
-        self, log_weights: LogWeights, readings: Particles, num_rewards: Scalar
-    ) -> ArmVector:
-        """Average over particles."""
-        del num_rewards
-        return average(log_weights, readings)
+    def combine(self, evidence: Evidence) -> ArmVector:
+        """Play it."""
+        return evidence.together

@@ -24,29 +24,23 @@ from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief, PopulationModel
-from cocobandits.policies.acquisitions.base import Acquisition, Motives
-from cocobandits.policies.acquisitions.coids import (
-    CoidsReading,
-    Prospects,
-    expect,
-    greedy,
-    read_prospects,
-)
+from cocobandits.models.rewards import RewardGrid
+from cocobandits.policies.acquisitions.base import Acquisition, Evidence, Motives
+from cocobandits.policies.acquisitions.coids import Outlook, Prospects, expect, greedy, look_out
 from cocobandits.policies.acquisitions.information import best_mixture
-from cocobandits.policies.acquisitions.rewards import RewardGrid
-from cocobandits.types import ArmVector, LogWeights, Scalar
+from cocobandits.types import ArmVector, Scalar
 
 
 class PlannedReading(NamedTuple):
-    """What one particle expects now, and of all arms once a reward of one of them is seen."""
+    """What one particle expects of the next rewards, and of all arms once one of them is seen."""
 
-    now: CoidsReading
+    predictions: Float[Array, "*particle arm value"]
     mean: Float[Array, "*particle arm"]
     after: Float[Array, "*particle other arm value"]
 
 
 @dataclass(frozen=True)
-class PlannedInformationDirectedSampling(Acquisition[PlannedReading]):
+class PlannedInformationDirectedSampling(Acquisition[PlannedReading, Outlook]):
     """Play the plan for this user, as far as the population is known."""
 
     rewards: RewardGrid
@@ -57,47 +51,50 @@ class PlannedInformationDirectedSampling(Acquisition[PlannedReading]):
     def for_model(
         cls, model: PopulationModel, steps_per_user: int, population_weight: float
     ) -> "PlannedInformationDirectedSampling":
-        """Lay out rewards over all that can happen."""
-        return cls(RewardGrid.for_model(model), steps_per_user, population_weight)
+        """Take the rewards that the model lays out."""
+        return cls(model.reward_grid, steps_per_user, population_weight)
 
     def read(self, belief: Belief) -> PlannedReading:
-        """Read prospects, and means together with the next reward."""
+        """Read predictions, and means together with the next reward."""
         rewards = self.rewards.values()
-        now, total = read_prospects(belief, rewards)
+        predictive = belief.predictive(rewards)
+        total = jnp.sum(predictive, axis=1)
         after = belief.mean_and_reward(rewards) / total[None, :, None]
-        return PlannedReading(now, belief.mean(), after)
+        return PlannedReading(predictive / total[:, None], belief.mean(), after)
 
-    def combine(
-        self, log_weights: LogWeights, readings: PlannedReading, num_rewards: Scalar
-    ) -> ArmVector:
+    def read_together(self, belief: Belief) -> Outlook:
+        """Read expected regret, and next rewards with the best arm."""
+        return look_out(belief, self.rewards.values())
+
+    def combine(self, evidence: Evidence) -> ArmVector:
         """Minimise squared loss per nat about the population."""
-        prospects = expect(log_weights, readings.now)
-        return self._choose(prospects, *self._plan(log_weights, readings, num_rewards))
+        return self._choose(_prospects(evidence), *self._plan(evidence))
 
-    def motives(
-        self, log_weights: LogWeights, readings: PlannedReading, num_rewards: Scalar
-    ) -> Motives:
+    def motives(self, evidence: Evidence) -> Motives:
         """Take the population away, and then the plan."""
-        prospects = expect(log_weights, readings.now)
-        loss, worth = self._plan(log_weights, readings, num_rewards)
+        prospects = _prospects(evidence)
+        loss, worth = self._plan(evidence)
         plan, at_once = greedy(loss), greedy(prospects.regret)
         chosen = self._choose(prospects, loss, worth)
         return Motives(*prospects, at_once, plan - at_once, chosen - plan)
 
-    def _plan(
-        self, log_weights: LogWeights, readings: PlannedReading, num_rewards: Scalar
-    ) -> tuple[ArmVector, Scalar]:
+    def _plan(self, evidence: Evidence) -> tuple[ArmVector, Scalar]:
         """Compute what each arm loses against the best plan, and W."""
-        steps_after = jnp.maximum(self.steps_per_user - num_rewards, 1.0) - 1.0
-        mean, after = (average(log_weights, part) for part in (readings.mean, readings.after))
+        log_weights, each = evidence.log_weights, evidence.each
+        steps_after = jnp.maximum(self.steps_per_user - evidence.num_rewards, 1.0) - 1.0
+        mean, after = (average(log_weights, part) for part in (each.mean, each.after))
         value = _value(mean, after, steps_after)
-        knowing = jnp.max(_value(readings.mean, readings.after, steps_after), axis=1)
+        knowing = jnp.max(_value(each.mean, each.after, steps_after), axis=1)
         # Who knows more plans no worse; rounding may say otherwise.
         worth = jnp.maximum(average(log_weights, knowing) - jnp.max(value), 0.0)
         return jnp.max(value) - value, worth
 
     def _choose(self, prospects: Prospects, loss: ArmVector, worth: Scalar) -> ArmVector:
         return best_mixture(self.population_weight * worth + loss, prospects.about_population)
+
+
+def _prospects(evidence: Evidence) -> Prospects:
+    return expect(evidence.log_weights, evidence.each.predictions, evidence.together)
 
 
 def _value(

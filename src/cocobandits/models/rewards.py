@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from cocobandits.models.base import PopulationModel
 from cocobandits.types import Values
 
 # Rewards further outside the range of arm means than this many deviations hardly ever happen.
@@ -22,7 +21,12 @@ class RewardGrid:
     num_values: int
 
     @classmethod
-    def for_model(cls, model: PopulationModel) -> "RewardGrid":
+    def spanning(
+        cls,
+        mean_range: tuple[float, float],
+        noise_range: tuple[float, float],
+        fewest: int = _FEWEST,
+    ) -> "RewardGrid":
         """Lay out rewards one noise deviation apart, or closer, over all that can happen.
 
         Predictive densities are at least as wide as the noise, and sums over a grid of that
@@ -30,11 +34,11 @@ class RewardGrid:
         wider spacing; the shares of rewards are normalised over the grid all the same.
         The best mean after a reward has kinks, which such sums take to two or three digits.
         """
-        low, high = model.mean_range
-        least_noise, most_noise = model.noise_range
+        low, high = mean_range
+        least_noise, most_noise = noise_range
         lowest, highest = low - _TAIL * most_noise, high + _TAIL * most_noise
         steps = math.ceil((highest - lowest) / least_noise)
-        return cls(lowest, highest, min(max(steps + 1, _FEWEST), _MOST))
+        return cls(lowest, highest, min(max(steps + 1, fewest), _MOST))
 
     def values(self) -> Values:
         """List the rewards."""

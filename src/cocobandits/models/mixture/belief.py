@@ -1,0 +1,133 @@
+"""A belief about one user's arm means that is a mixture of independent arms."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
+
+from cocobandits.models.base import Belief, Statistics
+from cocobandits.models.mixture.arms import Arms, Contest, TypeValues
+from cocobandits.types import ArmValues, ArmVector, RngKey, Scalar, Values
+
+_LEAST_SHARE = 1e-6
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class MixtureBelief(Belief):
+    """Types with normalised log-weights, and the arms of each."""
+
+    log_weights: Float[Array, "*each type"]
+    arms: Arms
+
+    @property
+    def reward_noise(self) -> Scalar:  # type: ignore[override]  # others hold it
+        """Standard deviation of a reward, averaged over types."""
+        return jnp.sqrt(self._average(self.arms.noise_variance()))
+
+    def mean(self) -> ArmVector:
+        """Compute E[μ_a]."""
+        return self._average(self.arms.mean())
+
+    def variance(self) -> ArmVector:
+        """Compute Var(μ_a): within types, and between them."""
+        between = (self.arms.mean() - self.mean()[None, :]) ** 2
+        return self._average(self.arms.variance() + between)
+
+    def best_probability(self) -> ArmVector:
+        """Compute P(arm a has the largest mean)."""
+        return self._average(self.arms.contest().best_probability)
+
+    def expected_best(self) -> Scalar:
+        """Compute E[max_a μ_a]."""
+        return self._average(self.arms.contest().mean)
+
+    def values(self) -> Values:
+        """Lay out values around all types."""
+        return self.arms.values()
+
+    def cumulative(self, values: Values) -> ArmValues:
+        """Compute P(μ_a ≤ value)."""
+        return self._average(self.arms.cumulative(values))
+
+    def predictive(self, rewards: Values) -> ArmValues:
+        """Compute the density of the next reward."""
+        return self._average(self.arms.predictive(rewards.astype(self.arms.mean().dtype)))
+
+    def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
+        """Add up the types: how likely each makes a reward, and who is best in it then.
+
+        Given type and reward, the pulled arm is best with a probability that moves with its mean
+        (a probit around the best of the others, whose average over rewards is exact), and the
+        others share the rest as they do without the reward. Exact for two Gaussian arms.
+        """
+        contest = self.arms.contest()
+        wins = contest.best_probability
+        rewards = rewards.astype(wins.dtype)
+        joint = self._shares(wins.dtype)[:, None, None] * self.arms.predictive(rewards)
+        own = self._own_best(contest, rewards)
+        rest = joint * (1 - own) / jnp.maximum(1 - wins, _LEAST_SHARE)[:, :, None]
+        # Row j, column a: another arm is best while a is pulled.
+        others = jnp.einsum("tj,tar->jar", wins, rest)
+        is_own = jnp.eye(wins.shape[1], dtype=bool)[:, :, None]
+        return jnp.where(is_own, jnp.sum(joint * own, axis=0)[None, :, :], others).astype(float)
+
+    def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
+        """Add up the types: a reward moves its own arm, and reweights all types."""
+        means = self.arms.mean()
+        rewards = rewards.astype(means.dtype)
+        joint = self._shares(means.dtype)[:, None, None] * self.arms.predictive(rewards)
+        others = jnp.einsum("tb,tar->bar", means, joint)
+        own = jnp.sum(joint * self.arms.after(rewards)[0], axis=0)
+        is_own = jnp.eye(means.shape[1], dtype=bool)[:, :, None]
+        return jnp.where(is_own, own[None, :, :], others)
+
+    def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
+        """Multiply the bin probabilities of two arms, type by type."""
+        shares = jnp.diff(self.arms.cumulative(edges), axis=2)
+        weights = jnp.exp(self.log_weights)
+        return jnp.einsum("t,ti,tj->ij", weights, shares[:, first], shares[:, second])
+
+    def sample(self, rng_key: RngKey, num_draws: int) -> Float[Array, "draw arm"]:
+        """Draw types, then arm means."""
+        key_type, key_arms = jax.random.split(rng_key)
+        types = jax.random.categorical(key_type, self.log_weights, shape=(num_draws,))
+        return self.arms.sample(key_arms, types)
+
+    def condition(self, statistics: Statistics) -> "MixtureBelief":
+        """Reweight the types, and condition each."""
+        arms, log_evidence = self.arms.condition(statistics)
+        joint = self.log_weights + log_evidence
+        return MixtureBelief(joint - logsumexp(joint), arms)
+
+    def among(self, arms: Int[Array, " chosen"]) -> "MixtureBelief":
+        """Keep some arms of every type."""
+        return MixtureBelief(self.log_weights, self.arms.among(arms))
+
+    def blended(self, log_shares: Float[Array, " each"]) -> "MixtureBelief":
+        """Put all types side by side."""
+        weights = log_shares[:, None] + self.log_weights
+        flat = jax.tree.map(lambda part: part.reshape(-1, *part.shape[2:]), self.arms)
+        return MixtureBelief(weights.ravel(), flat)
+
+    def _own_best(self, contest: Contest, rewards: Values) -> TypeValues:
+        """Compute P(a pulled arm is best | type, its reward)."""
+        mean, variance = self.arms.after(rewards)
+        rival = contest.variance[:, None]
+        win = jnp.clip(contest.best_probability, _LEAST_SHARE, 1 - _LEAST_SHARE)
+        before = jnp.sqrt(self.arms.variance() + rival)
+        hurdle = self.arms.mean() - jax.scipy.special.ndtri(win) * before
+        distance = (mean - hurdle[:, :, None]) / jnp.sqrt(variance + rival[:, :, None])
+        return 0.5 + 0.5 * jax.lax.erf(distance / math.sqrt(2))
+
+    def _shares(self, dtype: np.dtype) -> Float[Array, " type"]:
+        return jnp.exp(self.log_weights).astype(dtype)
+
+    def _average(self, values: Float[Array, "type *shape"]) -> Float[Array, "*shape"]:
+        shares = self._shares(values.dtype).reshape((-1,) + (1,) * (values.ndim - 1))
+        # Not a matrix product: as a sum it is done while the values are computed.
+        return jnp.sum(shares * values, axis=0).astype(float)

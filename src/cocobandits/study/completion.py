@@ -1,0 +1,108 @@
+"""What is missing from a context, filled in by what others' contexts have been.
+
+Owns what has been seen of every feature, and the points that stand for a context of which not all
+is known. A missing feature is integrated out: its points are quantiles of the values that users
+have had, so that an average over points is an average over that distribution. Features are taken
+one by one; that two of them go together is not learned.
+"""
+
+import math
+from bisect import bisect_left, insort
+
+import numpy as np
+
+from cocobandits.models.features import FeatureKinds
+from cocobandits.study.units import FEATURE_RANGE, FloatVector
+
+Points = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+NUM_POINTS = 8
+# Users whom the prior of a feature counts for: uniform on the range, or over the categories.
+PRIOR_WORTH = 1
+
+
+class Completion:
+    """The values of all users so far, feature by feature, in standardised units.
+
+    Args:
+        kinds: for each feature its number of categories, or None if it is continuous.
+    """
+
+    def __init__(self, kinds: FeatureKinds) -> None:
+        self._kinds = kinds
+        self._values: list[list[float]] = [[] for _ in kinds]  # sorted, whoever came first
+
+    def add(self, encoded: FloatVector) -> None:
+        """Count a user's values in; what is missing counts for nothing."""
+        for values, value in zip(self._values, encoded, strict=True):
+            if not math.isnan(value):
+                insort(values, float(value))
+
+    def remove(self, encoded: FloatVector) -> None:
+        """Take a user's values out again."""
+        for values, value in zip(self._values, encoded, strict=True):
+            if not math.isnan(value):
+                del values[bisect_left(values, float(value))]
+
+    def num_seen(self, feature: int) -> int:
+        """Count the users whose value is known."""
+        return len(self._values[feature])
+
+    def complete(self, encoded: FloatVector) -> FloatVector | Points:
+        """Return the context itself if all of it is known, or else equally likely points.
+
+        Every missing feature has its quantiles at the midpoints of `NUM_POINTS` equal parts, in an
+        order of its own.
+        """
+        is_missing = np.isnan(encoded)
+        if not is_missing.any():
+            return encoded
+        points = np.tile(encoded, (NUM_POINTS, 1))
+        for feature in map(int, np.flatnonzero(is_missing)):
+            points[:, feature] = self._quantiles(feature)[_order(feature)]
+        return points
+
+    def _quantiles(self, feature: int) -> FloatVector:
+        values = np.array(self._values[feature])
+        kind = self._kinds[feature]
+        return _spread(values) if kind is None else _allot(values, kind)
+
+
+def _spread(values: FloatVector) -> FloatVector:
+    """Compute quantiles of the values seen, smoothed, and mixed with a uniform prior.
+
+    Each value stands for the stretch halfway to its neighbours, the outermost for as much outwards
+    as inwards. The distribution function is then linear between the ends of the stretches.
+    """
+    low, high = FEATURE_RANGE
+    ends = np.concatenate([values[:1], (values[1:] + values[:-1]) / 2, values[-1:]])
+    if len(values) > 1:
+        ends[0] = max(low, values[0] - (values[1] - values[0]) / 2)
+        ends[-1] = min(high, values[-1] + (values[-1] - values[-2]) / 2)
+    prior = PRIOR_WORTH * (ends - low) / (high - low)
+    below = (prior + np.arange(len(ends))) / (PRIOR_WORTH + len(values))
+    middles = (np.arange(NUM_POINTS) + 0.5) / NUM_POINTS
+    return np.interp(middles, [0.0, *below, 1.0], [low, *ends, high])
+
+
+def _allot(values: FloatVector, num_categories: int) -> FloatVector:
+    """Give each category its share of the points: rounded down, then the largest remainders."""
+    counts = np.bincount(values.astype(int), minlength=num_categories)
+    # In whole numbers, the prior's user being split among all categories: a tie is a tie.
+    parts = NUM_POINTS * (num_categories * counts + PRIOR_WORTH)
+    allotted, remainders = np.divmod(parts, num_categories * (len(values) + PRIOR_WORTH))
+    largest = np.argsort(-remainders, kind="stable")[: NUM_POINTS - allotted.sum()]
+    allotted[largest] += 1
+    return np.repeat(np.arange(num_categories, dtype=float), allotted)
+
+
+def _order(feature: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Tell which part each point takes its value of a feature from, so that features are not alike.
+
+    The steps 1 to 8 modulo 17, folded, are eight orders of which any two have a correlation between
+    -0.2 and 0 (a good lattice; steps of irrational length are at times mirror images on so few
+    points). Beyond eight features, which so few points cannot keep apart, orders are shifted.
+    """
+    modulus = 2 * NUM_POINTS + 1
+    steps = np.arange(1, NUM_POINTS + 1) * (feature % NUM_POINTS + 1) % modulus
+    return np.roll(np.minimum(steps, modulus - steps) - 1, 3 * (feature // NUM_POINTS))

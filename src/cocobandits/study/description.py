@@ -1,0 +1,124 @@
+"""What a study is, and how far it has come, in words. Prints as a few short tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from cocobandits.policies.choice import ModelChoice
+from cocobandits.policies.registry import describe_model
+from cocobandits.study.context import Feature
+from cocobandits.study.decisions import DecisionLog, Status
+from cocobandits.study.design import StudyDesign
+from cocobandits.study.rewards import RewardDesign
+from cocobandits.study.roster import ArmStatus, Roster
+from cocobandits.study.users import Users
+
+
+class ArmDescription(NamedTuple):
+    """An arm: its status, why it has it, and its least probability while it can be chosen."""
+
+    name: str
+    status: ArmStatus
+    reason: str
+    floor: float
+
+
+class FeatureDescription(NamedTuple):
+    """A feature: its kind, its values in words, and how many users it is missing of."""
+
+    name: str
+    kind: Literal["continuous", "categories", "boolean"]
+    declared: str
+    num_missing: int
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a study is, and how far it has come. Prints as tables.
+
+    Attributes:
+        arms: in their order.
+        features: of a context, in their order.
+        rewards: their kind, range, noise and direction.
+        policy: how arms are chosen.
+        model: the population that the policy learns, "none" if it learns none, and why this one.
+        num_users: who are enrolled and have not withdrawn.
+        num_decisions: of all users.
+        num_rewards: of all users, without those taken back.
+    """
+
+    arms: tuple[ArmDescription, ...]
+    features: tuple[FeatureDescription, ...]
+    rewards: RewardDesign
+    policy: str
+    model: ModelChoice
+    num_users: int
+    num_decisions: int
+    num_rewards: int
+
+    def __str__(self) -> str:
+        lines = [
+            *_table(
+                ("arm", "status", "floor", "reason"),
+                [(arm.name, arm.status, f"{arm.floor:g}", arm.reason) for arm in self.arms],
+            ),
+            "",
+            *_table(
+                ("feature", "kind", "values", "missing"),
+                [(*told[:3], str(told.num_missing)) for told in self.features],
+            ),
+            *([""] if self.features else []),
+            f"rewards     {_rewards_in_words(self.rewards)}",
+            f"policy      {self.policy}",
+            f"population  {self.model.name}: {self.model.reason}",
+            f"so far      {self.num_users} users, {self.num_decisions} decisions, "
+            f"{self.num_rewards} rewards",
+        ]
+        return "\n".join(lines)
+
+
+def describe(design: StudyDesign, roster: Roster, users: Users, log: DecisionLog) -> Description:
+    """Put together what a study is."""
+    statuses = roster.statuses
+    return Description(
+        tuple(
+            ArmDescription(arm, statuses[arm], roster.reason(arm), floor)
+            for arm, floor in zip(design.arms, design.floors, strict=True)
+        ),
+        tuple(
+            FeatureDescription(feature.name, _kind(feature), feature.declared, num_missing)
+            for feature, num_missing in zip(design.features, users.num_missing, strict=True)
+        ),
+        design.rewards,
+        design.policy,
+        describe_model(design.problem(), design.settings, design.policy),
+        len(users.names) - len(users.withdrawn),
+        len(log),
+        log.statuses.count(Status.REWARDED),
+    )
+
+
+def _kind(feature: Feature) -> Literal["continuous", "categories", "boolean"]:
+    if feature.is_boolean:
+        return "boolean"
+    return "categories" if feature.range is None else "continuous"
+
+
+def _rewards_in_words(rewards: RewardDesign) -> str:
+    better = "higher is better" if rewards.is_maximised else "lower is better"
+    if rewards.kind == "bernoulli":
+        return f"bernoulli, 0 or 1, {better}"
+    low, high = rewards.range
+    noise = "noise learned" if rewards.noise is None else f"noise {rewards.noise:g}"
+    return f"{rewards.kind}, {low:g} to {high:g}, {noise}, {better}"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Align columns; nothing without rows."""
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (head, *rows)
+    ]

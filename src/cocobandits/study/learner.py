@@ -1,0 +1,191 @@
+"""What a study has learned: the policy, its state, and the random keys they are given.
+
+Owns updates, their numbers, and moves in the foreground or background. A key derives from (seed,
+purpose, sequence number). Knows users and arms by their numbers alone.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cocobandits.errors import NumericalError
+from cocobandits.inference.smc import SmcInfo
+from cocobandits.models.base import Statistics
+from cocobandits.models.histories import UserTable
+from cocobandits.policies.base import Arms, Policy
+from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
+from cocobandits.study.completion import Points
+from cocobandits.study.design import StudyDesign
+from cocobandits.study.moving_process import MOVING_PROCESS
+from cocobandits.study.recipe import Recipe
+from cocobandits.study.units import FloatVector
+from cocobandits.types import PossibleContext, RngKey, Scalar
+
+PURPOSES = {"start": 0, "decide": 1, "update": 2, "diagnose": 3, "arm": 4}
+
+
+class Memory(NamedTuple):
+    """What a learner needs to go on."""
+
+    state: Any
+    num_updates: int
+    adoptions: list[Adoption]
+
+
+class Learner:
+    """A policy and all that it has been told.
+
+    Args:
+        design: of the study.
+        rejuvenate: where particles are moved, or the record to repeat.
+
+    Raises:
+        ConfigurationError: the policy cannot be built as designed.
+    """
+
+    def __init__(self, design: StudyDesign, rejuvenate: Rejuvenation) -> None:
+        self._plan = plan_for(rejuvenate)
+        self._base_key = jax.random.key(design.seed)
+        self.design = design
+        self.policy: Policy[Any] = Recipe.of(design).policy()
+        self.state: Any = self.policy.init(self.key("start", 0))
+        self.num_updates = 0
+        self.health: SmcInfo | None = None
+        self.adoptions: list[Adoption] = []
+        self.background = None if rejuvenate == "foreground" else self._moves()
+
+    @property
+    def users(self) -> UserTable:
+        """Contexts and statistics of all users, as the policy has them."""
+        return self.policy.users(self.state)
+
+    @property
+    def log_evidence(self) -> float | None:
+        """The log of p(all rewards) under the model; None for a policy without particles."""
+        posterior = getattr(self.state, "posterior", None)
+        return None if posterior is None else float(posterior.log_evidence)
+
+    def key(self, purpose: str, sequence: int) -> RngKey:
+        """Derive the key of one draw."""
+        return _derive(self._base_key, PURPOSES[purpose], sequence)
+
+    def draw(self, sequence: int) -> float:
+        """Draw the uniform number of a decision."""
+        return float(_uniform(self.key("decide", sequence)))
+
+    def weights(self, user: int, arms: tuple[int, ...]) -> FloatVector:
+        """Compute the probability of every arm, if only some can be chosen.
+
+        Raises:
+            NumericalError: the policy's probabilities are not a distribution.
+        """
+        weights = np.zeros(len(self.design.arms))
+        if len(arms) == 1:
+            weights[list(arms)] = 1.0
+            return weights
+        some: Arms = None if len(arms) == len(weights) else arms
+        found = np.asarray(self.policy.probabilities(self.state, user, some), dtype=float)
+        if not (np.all(found >= 0) and 0.99 < found.sum() < 1.01):
+            raise NumericalError(
+                f"Expected probabilities that sum to one; got {found.tolist()} from "
+                f"policy={self.design.policy!r}. Check that range and noise fit the rewards."
+            )
+        weights[list(arms)] = found / found.sum()
+        return weights
+
+    def enrol(self, context: FloatVector | Points) -> None:
+        """Add a user without rewards."""
+        possible = jnp.asarray(context)
+        self.state = self.policy.enrol(self.state, possible)
+        if self.background is not None:
+            self.background.enrol(possible)
+
+    def update(
+        self,
+        user: int,
+        statistics: Statistics,
+        context: FloatVector | Points | None,
+        num_decisions: int,
+    ) -> None:
+        """Learn a user's new statistics, and context if one is given.
+
+        Raises:
+            NumericalError: no particle can explain the change, or moves in the background failed.
+        """
+        key = self.key("update", self.num_updates)
+        possible = None if context is None else jnp.asarray(context)
+        if self.background is None:
+            learned = self.policy.update(key, self.state, user, statistics, possible)
+        else:
+            self.adopt(num_decisions)
+            self.background.raise_failure()
+            update = Update(self.num_updates, key, user, statistics, possible)
+            learned = self.background.learn(self.state, update)
+        self.state, self.health = learned
+        self.num_updates += 1
+
+    def add_arm(self, design: StudyDesign, num_decisions: int) -> None:
+        """Go on with a design that has one more arm; moves under way are waited for.
+
+        Raises:
+            UnsupportedError: the policy was told of the arms there were.
+            NumericalError: moves in the background failed.
+        """
+        self.catch_up(num_decisions)
+        key = self.key("arm", len(design.arms) - 1)
+        self.policy, self.state = self.policy.add_arm(key, self.state)
+        self.design = design
+        if self.background is not None:
+            self.background = self._moves()
+
+    def adopt(self, num_decisions: int, is_waiting: bool = False) -> None:
+        """Take over moves that are done.
+
+        Raises:
+            ConflictError: the calls are not those of the study that is repeated.
+        """
+        if self.background is not None:
+            now = self.num_updates, num_decisions
+            while (adopted := self.background.adopt(*now, is_waiting=is_waiting)) is not None:
+                self.state, self.health = adopted
+
+    def catch_up(self, num_decisions: int) -> None:
+        """Wait for moves and adopt them, until none are due.
+
+        Raises:
+            NumericalError: moves failed, now or before.
+        """
+        if self.background is not None:
+            self.adopt(num_decisions, is_waiting=True)
+            self.background.raise_failure()
+
+    def remember(self) -> Memory:
+        """List what is needed to go on."""
+        return Memory(self.state, self.num_updates, self.adoptions)
+
+    def recall(self, memory: Memory) -> None:
+        """Go on from where another learner of the same design was."""
+        self.state = memory.state
+        self.num_updates = memory.num_updates
+        self.adoptions += memory.adoptions
+
+    def template(self, points: PossibleContext | None) -> Any:
+        """Return a state that has the shapes of any other; with points if contexts have them."""
+        return self.state if points is None else self.policy.enrol(self.state, points)
+
+    def _moves(self) -> BackgroundMoves:
+        move = partial(MOVING_PROCESS.update, self.design)
+        return BackgroundMoves(self.policy, move, self.adoptions, self._plan)
+
+
+@jax.jit
+def _derive(key: RngKey, purpose: int, sequence: int) -> RngKey:
+    return jax.random.fold_in(jax.random.fold_in(key, purpose), sequence)
+
+
+@jax.jit
+def _uniform(key: RngKey) -> Scalar:
+    return jax.random.uniform(key)

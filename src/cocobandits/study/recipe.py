@@ -1,0 +1,40 @@
+"""What the policy of a study is built from, and can be built from again in another process."""
+
+from typing import Any, NamedTuple
+
+import jax
+
+from cocobandits.policies.base import Policy, Problem
+from cocobandits.policies.registry import build_policy
+from cocobandits.policies.settings import CocoSettings
+from cocobandits.study.design import StudyDesign
+
+
+class Recipe(NamedTuple):
+    """Of a design what a policy is built from: names are the caller's, and may be of any type.
+
+    Arms that were added are added again: settings may speak of the arms of the start alone.
+    """
+
+    name: str
+    problem: Problem
+    settings: CocoSettings
+    num_added: int
+
+    @classmethod
+    def of(cls, design: StudyDesign) -> "Recipe":
+        """Read a design."""
+        return cls(str(design.policy), design.first_problem(), design.settings, len(design.added))
+
+    def policy(self) -> Policy[Any]:
+        """Build the policy for the arms of the start, and add the others.
+
+        Raises:
+            ConfigurationError: the settings do not fit the problem.
+            UnsupportedError: the policy takes no further arms.
+        """
+        policy, key = build_policy(self.name, self.problem, self.settings), jax.random.key(0)
+        for _ in range(self.num_added):
+            # A policy depends on no state: any will do.
+            policy, _ = policy.add_arm(key, policy.init(key))
+        return policy

@@ -1,0 +1,94 @@
+"""One small, lopsided model of every kind, with three arms and one feature, and users' rewards."""
+
+import functools
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from model_oracles import statistics_of
+
+from cocobandits.models.base import PopulationModel, Statistics
+from cocobandits.models.flat import FlatModel
+from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
+from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.models.mixture import MixtureConfig, MixtureModel
+
+NOISE = 0.25
+LOW, HIGH = -0.85, 1.15
+CONTEXT = jnp.array([0.3])
+POINTS = jnp.array([[0.3], [0.9], [0.05], [0.7]])
+LOG_WEIGHTS = jnp.log(jnp.array([0.45, 0.05, 0.3, 0.2]))
+NUM_PARTICLES = 4
+
+GRIDS = ("cell", "node")
+MIXTURES = ("gaussian", "bernoulli")
+KINDS = (*GRIDS, "flat", "told", *MIXTURES)
+
+
+class Example(NamedTuple):
+    """A model, particles of it, and what a user has given earlier and gives later."""
+
+    model: PopulationModel
+    particles: jnp.ndarray
+    early: Statistics
+    late: Statistics
+
+
+@functools.cache
+def example(kind: str) -> Example:
+    """Make the model of a kind."""
+    model = _MODELS[kind]()
+    generator = np.random.default_rng(12)
+    particles = jnp.asarray(generator.normal(size=(NUM_PARTICLES, model.num_parameters)))
+    if kind == "bernoulli":
+        early, late = ([HIGH, LOW, HIGH], [], [LOW]), ([HIGH], [HIGH, LOW, LOW], [])
+    else:
+        early, late = ([0.21, 0.35], [], [0.6]), ([0.1], [0.3, -0.2], [])
+    return Example(model, particles, statistics_of(early), statistics_of(late))
+
+
+def _grid(likelihood: str) -> LogDensityModel:
+    return LogDensityModel(
+        LogDensityConfig(
+            3,
+            context_axes=(Axis(0.0, 1.0, 3),),
+            arm_axis=Axis(-0.6, 0.9, 4),
+            reward_noise=NOISE,
+            num_modes=9,
+            likelihood=likelihood,
+        )
+    )
+
+
+def _told() -> GaussianMixtureModel:
+    generator = np.random.default_rng(11)
+    mixture = ConditionalMixture.from_arrays(
+        generator.normal(size=(2, 2)),
+        0.5 * generator.normal(size=(2, 3, 2)),
+        0.3 * generator.normal(size=(2, 3, 2, 2)),
+    )
+    return GaussianMixtureModel(mixture, (None,), (LOW, HIGH), NOISE)
+
+
+def _mixture(rewards: str) -> MixtureModel:
+    return MixtureModel(
+        MixtureConfig(
+            3,
+            (None,),
+            num_components=2,
+            rewards=rewards,
+            mean_range=(LOW, HIGH),
+            reward_noise=NOISE,
+            precision="double",
+        )
+    )
+
+
+_MODELS = {
+    "cell": lambda: _grid("cell"),
+    "node": lambda: _grid("node"),
+    "flat": lambda: FlatModel(3, LOW, HIGH, NOISE),
+    "told": _told,
+    "gaussian": lambda: _mixture("gaussian"),
+    "bernoulli": lambda: _mixture("bernoulli"),
+}

@@ -1,0 +1,252 @@
+"""What a reward is: its kind is part of the design, and every reward is held to it."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits.errors import ConfigurationError, InputError
+from cocobandits.models.chances import ChanceMixture
+from cocobandits.study.rewards import RewardDesign
+
+SMALL = CocoSettings(nodes_per_arm=6, num_modes=20, inference=SmcConfig(num_particles=40))
+
+
+def make_study(policy="ind-ts", **changes) -> Study:
+    design = {"reward_range": (0.0, 10.0), "reward_noise": 0.5, "settings": SMALL} | changes
+    return Study(["a", "b", "c"], {}, policy=policy, seed=1, **design)
+
+
+def yes_no(policy="ind-ts", **changes) -> Study:
+    return Study(
+        ["a", "b"], {}, rewards="bernoulli", policy=policy, **({"settings": SMALL} | changes)
+    )
+
+
+DESIGN_ERRORS = [
+    ({"rewards": "poisson"}, r"rewards in \('gaussian', 'bounded', 'bernoulli'\); got .*'poisson'"),
+    ({"rewards": None}, r"got rewards=None. Choose"),
+    ({"rewards": ["gaussian"]}, r"got rewards=\['gaussian'\]"),
+    ({"reward_range": None}, r"a range for gaussian rewards; got reward_range=None.*bernoulli"),
+    ({"rewards": "bounded", "reward_range": None}, r"a range for bounded rewards"),
+    (
+        {"rewards": "bounded", "reward_limits": (-1.0, 11.0)},
+        r"range \(0.0, 10.0\) as limits of bounded rewards; got reward_limits=\(-1.0, 11.0\)",
+    ),
+    ({"rewards": "bernoulli"}, r"range \(0, 1\) for bernoulli.*reward_range=\(0.0, 10.0\). Leave"),
+    (
+        {"rewards": "bernoulli", "reward_range": (0, 1)},
+        r"no noise for bernoulli rewards; got reward_noise=0.5. Leave it out",
+    ),
+    (
+        {
+            "rewards": "bernoulli",
+            "reward_range": None,
+            "reward_noise": None,
+            "reward_limits": (0, 2),
+        },
+        r"range \(0.0, 1.0\) as limits of bernoulli rewards",
+    ),
+    ({"maximise": 0}, r"True or False; got maximise=0. Use False if lower"),
+    ({"maximise": "low"}, r"got maximise='low'"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), DESIGN_ERRORS)
+def test_design_is_refused(change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make_study(**change)
+
+
+def test_positions_are_as_before():
+    study = Study(["a", "b"], {}, (-1, 1), 0.1, "uniform", 3)
+    assert study.design.rewards == RewardDesign("gaussian", (-1, 1), 0.1, (-2, 2), True)
+    assert (study.design.policy, study.design.seed) == ("uniform", 3)
+    learned = Study(["a", "b"], {}, (-1, 1), policy="uniform")
+    assert learned.design.reward_noise is None
+
+
+def test_bounded_rewards_end_with_the_range():
+    """No margin, whether the noise is known or learned; the policy is told Gaussian noise."""
+    for noise in (0.5, None):
+        study = make_study("uniform", rewards="bounded", reward_noise=noise)
+        assert study.design.reward_limits == (0.0, 10.0)
+        assert study.design.problem().rewards == "gaussian"
+        assert study.design.problem().reward_noise == (None if noise is None else 0.2)
+        study.enrol("anna")
+        for value in (0, 10.0, 3):
+            study.reward(study.decide("anna").id, value)
+        decision = study.decide("anna")
+        for value in (-0.01, 10.01):
+            told = f"from 0 to 10 .rewards of this study are bounded.*got reward={value}. .*wider"
+            with pytest.raises(InputError, match=told):
+                study.reward(decision.id, value)
+    given = make_study("uniform", rewards="bounded", reward_limits=[0, 10])
+    assert given.design.reward_limits == (0.0, 10.0)
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, True, False, np.bool_(1), np.int8(0), np.True_])
+def test_yes_and_no_are_taken_as_they_come(value):
+    study = yes_no("uniform")
+    assert study.design.problem().rewards == "bernoulli"
+    assert study.design.problem().reward_noise is None
+    assert study.design.reward_range == study.design.reward_limits == (0.0, 1.0)
+    study.enrol("anna")
+    decision = study.decide("anna")
+    study.reward(decision.id, value)
+    study.reward(decision.id, float(value))  # the same again is harmless
+    statistics = study._policy.users(study._state).of(0)[1]
+    arm = study.design.arms.index(decision.arm)
+    assert float(statistics.count[arm]) == 1.0
+    assert float(statistics.total[arm]) == (2.0 if value else -2.0)
+
+
+@pytest.mark.parametrize("value", [0.5, 2, -1, math.nan, "1", None, 1 + 1e-12, [1], np.array([1])])
+def test_everything_between_yes_and_no_is_refused(value):
+    study = yes_no("uniform")
+    study.enrol("anna")
+    decision = study.decide("anna")
+    with pytest.raises(InputError, match=r"a reward of 0 or 1 .*bernoulli.*Give 1 for a success"):
+        study.reward(decision.id, value)
+    study.reward(decision.id, 1)
+    if value is not None:
+        with pytest.raises(InputError, match="a reward of 0 or 1"):
+            study.correct(decision.id, value)
+
+
+def test_truth_values_are_no_gaussian_rewards():
+    study = make_study()
+    study.enrol("anna")
+    for value in (True, np.True_):
+        with pytest.raises(InputError, match="finite number; got reward="):
+            study.reward(study.decide("anna").id, value)
+
+
+def test_beliefs_about_chances_are_beta_distributions():
+    """Every user alone starts from a flat prior: α = 1 + successes, β = 1 + failures."""
+    study = yes_no()
+    study.enrol("anna")
+    heard = {"a": [0, 0], "b": [0, 0]}
+    for value in (1, 0, 1, 1, 0, 1):
+        decision = study.decide("anna")
+        study.reward(decision.id, value)
+        heard[decision.arm][1 - value] += 1
+    told = study.explain("anna").arms
+    for arm, (successes, failures) in heard.items():
+        law = beta(1 + successes, 1 + failures)
+        assert told[arm].mean == pytest.approx(law.mean(), abs=1e-9)
+        np.testing.assert_allclose(told[arm].interval, law.interval(0.9), atol=0.01)
+        assert told[arm].uncertainty.person == pytest.approx(law.var(), abs=1e-9)
+        # A reward of 0 or 1 with mean m has variance m (1 - m), whatever is known of it.
+        mean = law.mean()
+        assert told[arm].uncertainty.total == pytest.approx(mean * (1 - mean), abs=1e-9)
+
+
+@pytest.mark.parametrize("policy", ["coids", "ind-ts"])
+def test_yes_no_study_runs_and_survives_the_disk(policy, tmp_path):
+    study = yes_no(policy)
+    for number in range(4):
+        study.enrol(f"user-{number}")
+        for _ in range(2):
+            decision = study.decide(f"user-{number}")
+            study.reward(decision.id, int(decision.arm == "b"))
+    told = study.explain("user-3").arms
+    assert 0 <= told["a"].mean < told["b"].mean <= 1
+    population = study.population()
+    assert (population.edges[0], population.edges[-1]) == (0.0, 1.0)
+    study.save(tmp_path / "one.study")
+    loaded = Study.load(tmp_path / "one.study")
+    assert loaded.design == study.design
+    assert loaded.explain("user-3") == study.explain("user-3")
+    assert loaded.decide("user-3") == study.decide("user-3")
+
+
+def test_true_chances_survive_the_disk(tmp_path):
+    prior = ChanceMixture([[0.0], [0.5]], [[2, 1], [1, 4]], [[1, 3], [2, 2]])
+    study = yes_no("oracle-ts", settings=CocoSettings(prior=prior))
+    study.save(tmp_path / "one.study")
+    assert Study.load(tmp_path / "one.study").design == study.design
+
+
+def test_diagnosis_of_yes_and_no_counts_chances():
+    """Nobody shares: a product of s! f! / (n + 1)! over users and arms; no Gaussian is taken."""
+    study = yes_no()
+    counts = {}
+    for number, values in enumerate([(1, 1, 0), (0, 1), (1,)]):
+        study.enrol(f"user-{number}")
+        for value in values:
+            decision = study.decide(f"user-{number}")
+            study.reward(decision.id, value)
+            counts.setdefault((number, decision.arm), [0, 0])[value] += 1
+    expected = sum(
+        math.lgamma(s + 1) + math.lgamma(f + 1) - math.lgamma(s + f + 2) for f, s in counts.values()
+    )
+    found = study.diagnose()
+    assert set(found.log_evidences) == {"nonparametric", "no-sharing"}
+    assert found.log_evidences["no-sharing"] == pytest.approx(expected, rel=1e-12)
+    assert found.log_evidences["nonparametric"] < 0
+    assert (found.in_use, found.num_rewards) == ("no-sharing", 6)
+
+
+def mirrored(policy, **changes):
+    """Make a study, and one whose rewards are its negatives, of which lower ones are better."""
+    up = make_study(policy, reward_range=(0.0, 10.0), **changes)
+    down = make_study(policy, reward_range=(-10.0, 0.0), maximise=False, **changes)
+    for study, sign in ((up, 1), (down, -1)):
+        for user in ("anna", "bob"):
+            study.enrol(user)
+            for value in (7.0, 4.5, 8.25):
+                decision = study.decide(user)
+                study.reward(decision.id, sign * (value if decision.arm == "a" else value / 4))
+    return up, down
+
+
+@pytest.mark.parametrize("policy", ["coids", "ind-ts", "mtts"])
+def test_lower_is_better_is_the_mirror_image(policy):
+    """Decisions are the same, and what is told is turned around."""
+    up, down = mirrored(policy)
+    for number in range(up.num_decisions):
+        assert up.decision(f"d{number}") == down.decision(f"d{number}")
+    assert down.explain("bob").arms.keys() == up.explain("bob").arms.keys()
+    for arm, one in up.explain("bob").arms.items():
+        other = down.explain("bob").arms[arm]
+        assert other.mean == pytest.approx(-one.mean, abs=1e-9)
+        np.testing.assert_allclose(other.interval, [-end for end in one.interval[::-1]], atol=1e-9)
+        assert other.interval[0] < other.interval[1]
+        assert other.best_probability == one.best_probability
+        assert other.uncertainty == pytest.approx(one.uncertainty, rel=1e-9)
+        if one.motive is not None:
+            assert other.motive == pytest.approx(one.motive, rel=1e-9)
+            assert other.motive.regret >= 0
+    assert down.hyperparameters() == up.hyperparameters()
+    found, mirror = up.population(), down.population()
+    np.testing.assert_allclose(mirror.edges, -found.edges[::-1], atol=1e-12)
+    assert np.all(np.diff(mirror.edges) > 0)
+    for arm, density in found.marginal.items():
+        np.testing.assert_allclose(mirror.marginal[arm], density[::-1], rtol=1e-9)
+    for pair, density in found.pairwise.items():
+        np.testing.assert_allclose(mirror.pairwise[pair], density[::-1, ::-1], rtol=1e-9)
+
+
+def test_best_is_the_lowest_where_lower_is_better():
+    study = make_study(maximise=False, reward_noise=0.1)
+    study.enrol("anna")
+    for _ in range(30):
+        decision = study.decide("anna")
+        study.reward(decision.id, {"a": 6.0, "b": 2.0, "c": 9.0}[decision.arm])
+    told = study.explain("anna").arms
+    assert told["b"].best_probability > 0.95
+    assert told["b"].mean == pytest.approx(2.0, abs=0.1)
+    assert study.decide("anna").probabilities["b"] > 0.95
+
+
+def test_direction_and_kind_survive_the_disk(tmp_path):
+    study = make_study(rewards="bounded", maximise=False, reward_limits=(0, 10))
+    study.enrol("anna")
+    study.reward(study.decide("anna").id, 3.0)
+    study.save(tmp_path / "one.study")
+    loaded = Study.load(tmp_path / "one.study")
+    assert loaded.design == study.design
+    assert loaded.explain("anna") == study.explain("anna")
