@@ -38,6 +38,7 @@ from cocobandits.inference.resampling import systematic
 from cocobandits.models.base import Statistics
 from cocobandits.models.log_density import LogDensityModel
 from cocobandits.models.log_density.likelihood import arm_log_likelihood
+from cocobandits.policies.acquisitions.base import Evidence
 from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
 
 STEP_SIZE = 0.05
@@ -215,7 +216,8 @@ def _decide(
     def read(particle: Float[Array, " mode"]) -> Any:
         return acquisition.read(model.posterior(particle, context, statistics))
 
-    return acquisition.combine(log_weights, jax.vmap(read)(particles), jnp.sum(statistics.count))
+    each, num_rewards = jax.vmap(read)(particles), jnp.sum(statistics.count)
+    return acquisition.combine(Evidence(log_weights, each, None, num_rewards))
 
 
 class LiteralPosterior:

@@ -29,8 +29,8 @@ def test_users_fit_the_declaration(environment):
 def test_seed_fixes_the_world(environment):
     first, again, other = (draw_world(environment, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.cohort.arm_means, again.cohort.arm_means)
-    np.testing.assert_array_equal(first.noise, again.noise)
-    assert not np.array_equal(first.noise, other.noise)
+    np.testing.assert_array_equal(first.rewards, again.rewards)
+    assert not np.array_equal(first.rewards, other.rewards)
 
 
 def test_a_whole_run_yields_one_record_per_interaction(environment):

@@ -15,6 +15,7 @@ import pytest
 from cocobandits.environments.lmm import SLOPES, USER_DEVIATION, LmmEnvironment
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import build_environment, environment_names
+from cocobandits.experiments.presets import STUDIES
 from cocobandits.models.orthant import best_probability
 from cocobandits.simulation.world import draw_evaluation, draw_world
 
@@ -93,7 +94,8 @@ def shares_at(mixture, terms):
     return np.stack([np.interp(terms[:, 1], NODES, column) for column in table.T], axis=1)
 
 
-NAMES = [*environment_names(), *EXTRA]
+# Those with more arms or features have tests of their own.
+NAMES = [*(name for name in environment_names() if name not in STUDIES), *EXTRA]
 
 
 @pytest.mark.parametrize("name", NAMES)

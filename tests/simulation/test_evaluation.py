@@ -66,7 +66,7 @@ def slow_evaluation(study, batch):
                 arm += 1
                 reached += probabilities[arm]
             lost += max(means) - means[arm]
-            reward = means[arm] + batch.noise[user, pull, arm]
+            reward = batch.rewards[user, pull, arm]
             statistics = statistics.add(arm, float((reward - (low + high) / 2) * 4 / (high - low)))
         losses.append(lost)
     return sum(losses) / len(losses)
@@ -121,7 +121,7 @@ def test_batch_is_fixed_by_the_seed_alone():
     other_seed = draw_evaluation(ENVIRONMENT, SEED + 1, 10, 4)
     assert not np.array_equal(other_seed.cohort.arm_means, BATCH.cohort.arm_means)
     assert not np.array_equal(other_seed.draws, BATCH.draws)
-    assert BATCH.noise.shape == (10, 4, 3)
+    assert BATCH.rewards.shape == (10, 4, 3)
     assert BATCH.draws.shape == (10, 4)
 
 

@@ -90,7 +90,7 @@ DESIGN_ERRORS = [
     ({"reward_noise": 1e200}, ConfigurationError, r"got reward_noise=1e\+200 for a width of 1"),
     ({"reward_range": (0, 10**400)}, ConfigurationError, r"two finite numbers"),
     (
-        {"arms": list("abcdef"), "settings": "paper"},
+        {"arms": list("abcdef"), "settings": replace(PRESETS["paper"], model="log-density")},
         GridTooLargeError,
         r"20\^6 = 64,000,000 cells x 200 particles = 307,200,000,000 bytes. Lower the nodes",
     ),

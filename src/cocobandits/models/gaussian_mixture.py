@@ -23,6 +23,9 @@ from cocobandits.models.mixture.arms import GaussianArms
 from cocobandits.models.mixture.belief import MixtureBelief
 from cocobandits.types import Context, Parameters, Scalar
 
+# Up to here, who is best of correlated arms is exact.
+_MOST_EXACT_ARMS = 3
+
 
 @dataclass(frozen=True)
 class ConditionalMixture:
@@ -144,7 +147,7 @@ class GaussianMixtureModel(PopulationModel):
     ) -> GaussianBelief | MixtureBelief:
         """Reweight the components, and condition each."""
         belief = self.dense_posterior_at(parameters, context, statistics)
-        if not self.mixture.is_independent:
+        if self.num_arms <= _MOST_EXACT_ARMS or not self.mixture.is_independent:
             return belief
         # Who is best of independent arms is found by one integral, however many there are.
         variances = jnp.diagonal(belief.covariances, axis1=1, axis2=2)

@@ -62,8 +62,9 @@ class MixtureBelief(Belief):
         """Add up the types: how likely each makes a reward, and who is best in it then.
 
         Given type and reward, the pulled arm is best with a probability that moves with its mean
-        (a probit around the best of the others, whose average over rewards is exact), and the
-        others share the rest as they do without the reward. Exact for two Gaussian arms.
+        (a probit around the best of all, whose average over rewards is exact), and the others share
+        the rest as they do without the reward. Both margins are exact, and what a reward tells
+        about the best arm is within a few percent.
         """
         contest = self.arms.contest()
         wins = contest.best_probability
