@@ -1,4 +1,4 @@
-"""Many arms, yes/no rewards, several features with gaps: users come from the declared population."""
+"""Many arms, yes/no rewards, features with gaps: users come from the declared population."""
 
 import numpy as np
 import pytest

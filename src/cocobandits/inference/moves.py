@@ -50,11 +50,11 @@ class Proposal(NamedTuple):
 
     def stretch(self, vectors: Particles) -> Particles:
         """Multiply every row by R."""
-        return vectors * self.root if self.root.ndim == 1 else vectors @ self.root.T
+        return vectors * self.root[None, :] if self.root.ndim == 1 else vectors @ self.root.T
 
     def pull(self, vectors: Particles) -> Particles:
         """Multiply every row by Rᵀ."""
-        return vectors * self.root if self.root.ndim == 1 else vectors @ self.root
+        return vectors * self.root[None, :] if self.root.ndim == 1 else vectors @ self.root
 
 
 class Point(NamedTuple):
