@@ -151,6 +151,10 @@ class Belief(ABC):
         model of limited resolution may blur rewards to it.
         """
 
+    def best_outlook(self, rewards: Values) -> tuple[Scalar, Float[Array, "best arm value"]]:
+        """Compute `expected_best` and `best_and_reward`; override where they share work."""
+        return self.expected_best(), self.best_and_reward(rewards)
+
     def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
         """Compute the density of the next reward of every arm, times what all means are then.
 

@@ -1,12 +1,11 @@
-"""Particles a block at a time: how many go together, and one block after another."""
+"""Particles, or types, a block at a time: how many go together, and one after another."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
 import jax
 
-from cocobandits.types import Particles
-
+R = TypeVar("R")
 T = TypeVar("T")
 
 # Particles handled together: enough to share what does not depend on the particle, few enough that
@@ -19,9 +18,16 @@ def block_size(num_particles: int, most: int) -> int:
     return max(count for count in range(1, max(most, 1) + 1) if num_particles % count == 0)
 
 
-def in_blocks(function: Callable[[Particles], T], particles: Particles, most: int) -> T:
-    """Apply a function to blocks of at most so many particles, one after another."""
-    size = block_size(len(particles), most)
-    blocks = particles.reshape(-1, size, particles.shape[1])
-    results = jax.lax.map(function, blocks)
-    return jax.tree.map(lambda each: each.reshape(len(particles), *each.shape[2:]), results)
+def in_blocks(function: Callable[[R], T], rows: R, most: int) -> T:
+    """Apply a function to blocks of at most so many rows, one after another."""
+    number = len(jax.tree.leaves(rows)[0])
+    size = block_size(number, most)
+    if size == number:
+        return function(rows)
+    results = jax.lax.map(function, split(rows, size))
+    return jax.tree.map(lambda each: each.reshape(number, *each.shape[2:]), results)
+
+
+def split(rows: R, size: int) -> R:
+    """Make blocks of so many rows."""
+    return jax.tree.map(lambda part: part.reshape(-1, size, *part.shape[1:]), rows)

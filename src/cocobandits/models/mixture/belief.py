@@ -10,10 +10,15 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
 from cocobandits.models.base import Belief, Statistics
+from cocobandits.models.blocks import block_size, split
 from cocobandits.models.mixture.arms import Arms, Contest, TypeValues
 from cocobandits.types import ArmValues, ArmVector, RngKey, Scalar, Values
 
 _LEAST_SHARE = 1e-6
+# Types of a mixture that are looked at together: what is made of them stays in the cache.
+_TYPES_AT_ONCE = 100
+# The weight of types that do not matter.
+_NEGLIGIBLE = 1e-6
 
 
 @jax.tree_util.register_dataclass
@@ -56,32 +61,52 @@ class MixtureBelief(Belief):
 
     def predictive(self, rewards: Values) -> ArmValues:
         """Compute the density of the next reward."""
-        return self._average(self.arms.predictive(rewards.astype(self.arms.mean().dtype)))
+        dtype = self.arms.mean().dtype
+        joint = self.arms.joint(self._shares(dtype), rewards.astype(dtype))
+        return jnp.sum(joint, axis=0).astype(float)
 
     def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
         """Add up the types: how likely each makes a reward, and who is best in it then.
 
         Given type and reward, the pulled arm is best with a probability that moves with its mean
         (a probit around the best of all, whose average over rewards is exact), and the others share
-        the rest as they do without the reward. Both margins are exact, and what a reward tells
-        about the best arm is within a few percent.
+        the rest as they do without the reward. Both margins are exact. What a reward tells about
+        the best arm by telling types apart is exact too; what it tells within a type is not.
         """
-        contest = self.arms.contest()
-        wins = contest.best_probability
-        rewards = rewards.astype(wins.dtype)
-        joint = self._shares(wins.dtype)[:, None, None] * self.arms.predictive(rewards)
-        own = self._own_best(contest, rewards)
-        rest = joint * (1 - own) / jnp.maximum(1 - wins, _LEAST_SHARE)[:, :, None]
-        # Row j, column a: another arm is best while a is pulled.
-        others = jnp.einsum("tj,tar->jar", wins, rest)
-        is_own = jnp.eye(wins.shape[1], dtype=bool)[:, :, None]
-        return jnp.where(is_own, jnp.sum(joint * own, axis=0)[None, :, :], others).astype(float)
+        return self.best_outlook(rewards)[1]
+
+    def best_outlook(self, rewards: Values) -> tuple[Scalar, Float[Array, "best arm value"]]:
+        """Add up blocks of types, heaviest first, until next to nothing is left of the weight."""
+        means = self.arms.mean()
+        num_types, num_arms = means.shape
+        rewards = rewards.astype(means.dtype)
+        size = block_size(num_types, _TYPES_AT_ONCE)
+        order = jnp.argsort(-self.log_weights)
+        types = (self._shares(means.dtype), self.arms)
+        blocks = split(jax.tree.map(lambda part: part[order], types), size)
+        left = 1 - jnp.cumsum(jnp.sum(blocks[0], axis=1))
+
+        def is_worthwhile(carry: tuple[Array, Scalar, Array]) -> Array:
+            number = carry[0]
+            return (number == 0) | ((number < len(left)) & (left[number - 1] > _NEGLIGIBLE))
+
+        def add(carry: tuple[Array, Scalar, Array]) -> tuple[Array, Scalar, Array]:
+            number, best, joint = carry
+            shares, arms = jax.tree.map(lambda part: part[number], blocks)
+            contest = arms.contest()
+            table = _best_and_reward(shares, arms, contest, rewards)
+            return number + 1, best + jnp.sum(shares * contest.mean), joint + table
+
+        nothing = jnp.zeros((num_arms, num_arms, len(rewards)), means.dtype)
+        start = (jnp.array(0), jnp.zeros((), means.dtype), nothing)
+        _, best, joint = jax.lax.while_loop(is_worthwhile, add, start)
+        return best.astype(float), joint.astype(float)
 
     def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
         """Add up the types: a reward moves its own arm, and reweights all types."""
         means = self.arms.mean()
         rewards = rewards.astype(means.dtype)
-        joint = self._shares(means.dtype)[:, None, None] * self.arms.predictive(rewards)
+        joint = self.arms.joint(self._shares(means.dtype), rewards)
         others = jnp.einsum("tb,tar->bar", means, joint)
         own = jnp.sum(joint * self.arms.after(rewards)[0], axis=0)
         is_own = jnp.eye(means.shape[1], dtype=bool)[:, :, None]
@@ -115,16 +140,6 @@ class MixtureBelief(Belief):
         flat = jax.tree.map(lambda part: part.reshape(-1, *part.shape[2:]), self.arms)
         return MixtureBelief(weights.ravel(), flat)
 
-    def _own_best(self, contest: Contest, rewards: Values) -> TypeValues:
-        """Compute P(a pulled arm is best | type, its reward)."""
-        mean, variance = self.arms.after(rewards)
-        rival = contest.variance[:, None]
-        win = jnp.clip(contest.best_probability, _LEAST_SHARE, 1 - _LEAST_SHARE)
-        before = jnp.sqrt(self.arms.variance() + rival)
-        hurdle = self.arms.mean() - jax.scipy.special.ndtri(win) * before
-        distance = (mean - hurdle[:, :, None]) / jnp.sqrt(variance + rival[:, :, None])
-        return 0.5 + 0.5 * jax.lax.erf(distance / math.sqrt(2))
-
     def _shares(self, dtype: np.dtype) -> Float[Array, " type"]:
         return jnp.exp(self.log_weights).astype(dtype)
 
@@ -132,3 +147,26 @@ class MixtureBelief(Belief):
         shares = self._shares(values.dtype).reshape((-1,) + (1,) * (values.ndim - 1))
         # Not a matrix product: as a sum it is done while the values are computed.
         return jnp.sum(shares * values, axis=0).astype(float)
+
+
+def _best_and_reward(
+    shares: Float[Array, " type"], arms: Arms, contest: Contest, rewards: Values
+) -> Float[Array, "best arm value"]:
+    wins = contest.best_probability
+    joint, own = arms.joint(shares, rewards), _own_best(arms, contest, rewards)
+    # Row j, column a: another arm is best while a is pulled.
+    rest = joint * (1 - own) * (1 / jnp.maximum(1 - wins, _LEAST_SHARE))[:, :, None]
+    others = jnp.einsum("tj,tar->jar", wins, rest)
+    is_own = jnp.eye(wins.shape[1], dtype=bool)[:, :, None]
+    return jnp.where(is_own, jnp.sum(joint * own, axis=0)[None, :, :], others)
+
+
+def _own_best(arms: Arms, contest: Contest, rewards: Values) -> TypeValues:
+    """Compute P(a pulled arm is best | type, its reward)."""
+    mean, variance = arms.after(rewards)
+    rival = contest.variance[:, None]
+    win = jnp.clip(contest.best_probability, _LEAST_SHARE, 1 - _LEAST_SHARE)
+    before = jnp.sqrt(arms.variance() + rival)
+    hurdle = arms.mean() - jax.scipy.special.ndtri(win) * before
+    sharpness = math.sqrt(0.5) / jnp.sqrt(variance + rival[:, :, None])
+    return 0.5 + 0.5 * jax.lax.erf(sharpness * (mean - hurdle[:, :, None]))

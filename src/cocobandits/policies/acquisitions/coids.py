@@ -88,9 +88,9 @@ def as_shares(predictive: ArmValues) -> ArmValues:
 
 def look_out(belief: Belief, rewards: Values) -> Outlook:
     """Read what the mixture of particles expects."""
-    joint = belief.best_and_reward(rewards)
+    best, joint = belief.best_outlook(rewards)
     total = jnp.sum(joint, axis=(0, 2), keepdims=True)
-    return Outlook(belief.expected_best() - belief.mean(), joint / total)
+    return Outlook(best - belief.mean(), joint / total)
 
 
 def expect(log_weights: LogWeights, predictions: Predictions, outlook: Outlook) -> Prospects:
