@@ -24,7 +24,7 @@ TypeValues = Float[Array, "type arm value"]
 _LEAST_VARIANCE = 1e-14
 # Nodes on which the best of all arms is found, and how many deviations they reach. Against 10^6
 # draws these are good to four digits.
-_NUM_NODES, _REACH = 28, 4.5
+_NUM_NODES, _REACH = 32, 4.5
 # The same in logits of chances, and how many times 1/α and 1/β further where few were seen.
 _NUM_LOGITS, _TAIL = 64, 5.0
 _FAR = 2.0
@@ -234,7 +234,7 @@ class BetaArms:
 
     def after(self, rewards: Values) -> tuple[TypeValues, TypeValues]:
         """Count one more success or failure."""
-        success = (rewards > sum(self.range) / 2).astype(float)[None, None, :]
+        success = (rewards > sum(self.range) / 2).astype(self.successes.dtype)[None, None, :]
         alpha = self.successes[:, :, None] + success
         beta = self.failures[:, :, None] + 1 - success
         mean = self.range[0] + self.width * alpha / (alpha + beta)
