@@ -134,3 +134,23 @@ def test_policy_without_beliefs_cannot_be_evaluated():
     study = open_study(ENVIRONMENT, "uniform", 0, replace(SETTINGS, prior=None))
     with pytest.raises(UnsupportedError, match="holds beliefs; got policy='uniform'"):
         Evaluation(BATCH).regret(study)
+
+
+def test_newcomers_with_gaps_are_served_like_anybody_else():
+    """Gaps make beliefs of another shape: together, and one newcomer at a time."""
+    environment = build_environment("survey-missing").recruiting(Recruitment.batches(1, 2, 2))
+    settings = CocoSettings(num_components=2, rank=0, inference=SmcConfig(num_particles=10))
+    study = open_study(environment, "npm-ts", SEED, settings)
+    batch = draw_evaluation(environment, SEED, num_users=8, num_pulls=3)
+    gaps = {sum(value is None for value in each.values()) for each in batch.cohort.contexts}
+    assert 0 in gaps
+    assert len(gaps) > 1
+    alone = []
+    for user in range(8):
+        cohort = batch.cohort._replace(
+            contexts=[batch.cohort.contexts[user]],
+            arm_means=batch.cohort.arm_means[user : user + 1],
+        )
+        rest = {"rewards": batch.rewards[user : user + 1], "draws": batch.draws[user : user + 1]}
+        alone.append(Evaluation(batch._replace(cohort=cohort, **rest)).regret(study))
+    assert Evaluation(batch).regret(study) == pytest.approx(np.mean(alone), rel=1e-6)

@@ -36,8 +36,11 @@ class Evaluation:
     def _serve(self, priors: list[Belief], design: StudyDesign) -> float:
         batch, means = self._batch, self._batch.cohort.arm_means
         rewards = (batch.rewards - design.centre) * design.scale
-        arms = _serve_all(priors, jnp.asarray(rewards), jnp.asarray(batch.draws))
-        earned = np.take_along_axis(means, np.asarray(arms), axis=1)
+        arms = np.zeros(batch.draws.shape, dtype=int)
+        for alike in _alike(priors):
+            some = [priors[number] for number in alike]
+            arms[alike] = _serve_all(some, jnp.asarray(rewards[alike]), batch.draws[alike])
+        earned = np.take_along_axis(means, arms, axis=1)
         return float(np.mean(np.sum(means.max(axis=1)[:, None] - earned, axis=1)))
 
 
@@ -46,9 +49,18 @@ def _are_equal(priors: list[Belief], others: list[Belief]) -> bool:
     return len(numbers) == len(other_numbers) and all(map(np.array_equal, numbers, other_numbers))
 
 
+def _alike(priors: list[Belief]) -> list[list[int]]:
+    """Number those whose beliefs have the same shape: gaps in the context make more types."""
+    groups: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+    for number, prior in enumerate(priors):
+        shapes = tuple(part.shape for part in jax.tree.leaves(prior))
+        groups.setdefault(shapes, []).append(number)
+    return list(groups.values())
+
+
 @jax.jit
 def _serve_all(priors: list[Belief], rewards: jax.Array, draws: jax.Array) -> jax.Array:
-    """Serve all newcomers at once: their beliefs have the same structure."""
+    """Serve newcomers at once whose beliefs have the same shape."""
     structure = jax.tree.structure(priors[0])
     numbers = [jnp.stack(parts) for parts in zip(*map(jax.tree.leaves, priors), strict=True)]
 

@@ -69,9 +69,9 @@ class MixtureBelief(Belief):
         """Add up the types: how likely each makes a reward, and who is best in it then.
 
         Given type and reward, the pulled arm is best with a probability that moves with its mean
-        (a probit around the best of all, whose average over rewards is exact), and the others share
-        the rest as they do without the reward. Both margins are exact. What a reward tells about
-        the best arm by telling types apart is exact too; what it tells within a type is not.
+        (a probit around the best of all, whose average over normal rewards is exact), and the
+        others share the rest as they do without the reward. What a reward tells about the best arm
+        by telling types apart is exact; what it tells within a type is not.
         """
         return self.best_outlook(rewards)[1]
 
