@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run paper coids studies docs demo bench test check test-slow lock clean
+.PHONY: help setup run paper coids studies models docs demo bench test check test-slow lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -31,6 +31,11 @@ coids: setup ## CoIDS and its yardsticks in eight environments, ten seeds; takes
 studies: setup ## Ten arms, yes/no rewards, features with and without gaps; five seeds; can be resumed
 	$(BIN)/coco reproduce --resume --env studies --policy coids --policy oracle-ts --policy ind-ts --seeds 5 \
 	  --jobs 1 --out runs/studies
+
+models: setup ## The mixture in the paper's environments, against the log-density; ten seeds; can be resumed
+	$(BIN)/coco reproduce --resume --env mixture --env partial --env lmm --env lmm-misspecified --policy coids \
+	  --model mixture --seeds 10 --out runs/mixture
+	$(BIN)/python benchmarks/two_models.py results/coids runs/mixture
 
 docs: setup ## Rebuild the figures and generated pages from the records in results and benchmarks
 	$(BIN)/coco report results/coids --beside results/paper

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cocobandits import CocoSettings, SmcConfig, Study, policy_names
-from cocobandits.errors import UnknownNameError
+from cocobandits.errors import UnknownNameError, UnsupportedError
 from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import Problem
@@ -37,13 +37,27 @@ SMALL = CocoSettings(
     steps_per_user=5,
 )
 UNTOLD = replace(SMALL, steps_per_user=None)
+MIXTURE = replace(UNTOLD, model="mixture", num_components=3, rank=0, precision="double")
+VARIANTS = ("coids, planned", "coids, mixture", "npm-ts, mixture", "npm-ts, factor")
+# What they play is P(arm is best).
+THOMPSON = ("npm-ts", "npm-ts, mixture", "npm-ts, factor", "mtts", "ind-ts", "oracle-ts")
+# Whose beliefs stay as they are when an arm is added; others learn all users anew.
+KEEPING = ("npm-ts, mixture", "coids, mixture", "npm-ts, factor", "mtts", "ind-ts", "uniform")
 
 
-@pytest.fixture(params=[*policy_names(), "coids, planned"])
+def _build(description):
+    """Build a policy by its name, and what is special about it."""
+    name, _, variant = description.partition(", ")
+    if variant in ("mixture", "factor"):
+        settings = replace(MIXTURE, rank=int(variant == "factor"))
+    else:
+        settings = SMALL if variant == "planned" or name == "oracle-plan" else UNTOLD
+    return build_policy(name, PROBLEM, settings)
+
+
+@pytest.fixture(params=[*policy_names(), *VARIANTS])
 def policy(request):
-    name, _, variant = request.param.partition(", ")
-    knows_steps = variant == "planned" or name == "oracle-plan"
-    return build_policy(name, PROBLEM, SMALL if knows_steps else UNTOLD)
+    return _build(request.param)
 
 
 def _with_history(policy):
@@ -62,6 +76,123 @@ def test_probabilities_are_a_distribution(policy):
         assert probabilities.shape == (3,)
         assert np.all(probabilities >= 0)
         np.testing.assert_allclose(probabilities.sum(), 1.0, atol=1e-9)
+
+
+SUBSETS = ((0, 1), (0, 2))
+
+
+def test_probabilities_among_some_arms_are_a_distribution(policy):
+    """One for each arm that can be chosen; all of them is no restriction."""
+    state = _with_history(policy)
+    for user in range(2):
+        for arms in SUBSETS:
+            probabilities = np.asarray(policy.probabilities(state, user, arms))
+            assert probabilities.shape == (2,)
+            assert np.all(probabilities >= 0)
+            np.testing.assert_allclose(probabilities.sum(), 1.0, atol=1e-9)
+        everything = policy.probabilities(state, user, (0, 1, 2))
+        # Densities are held in 32 bits.
+        np.testing.assert_allclose(everything, policy.probabilities(state, user), atol=1e-6)
+
+
+NUM_DRAWS = 8_000
+
+
+def _draw(belief):
+    return belief.sample(jax.random.key(6), NUM_DRAWS)
+
+
+@pytest.mark.parametrize("name", THOMPSON)
+def test_thompson_sampling_among_some_arms_counts_who_is_best_of_them(name):
+    """Draw arm means from all beliefs and leave the others out; not to share out their chances."""
+    policy = _build(name)
+    state, distances = _with_history(policy), []
+    for user in range(2):
+        readings = policy.read(state, *policy.users(state).of(user), _draw)
+        weights, draws = np.exp(readings.log_weights), np.asarray(readings.values)
+        everything = np.asarray(policy.probabilities(state, user))
+        for arms in (*SUBSETS, (1, 2)):
+            found = np.asarray(policy.probabilities(state, user, arms))
+            expected = weights @ np.mean(draws[:, :, arms[0]] > draws[:, :, arms[1]], axis=1)
+            # All particles draw with the same key, so there are no more than these draws.
+            assert abs(found[0] - expected) < 4 * np.sqrt(0.25 / NUM_DRAWS)
+            masked = everything[list(arms)] / everything[list(arms)].sum()
+            distances.append(np.abs(found - masked).max())
+    assert max(distances) > 0.01
+
+
+def test_motives_among_some_arms_sum_to_the_probabilities(policy):
+    state = _with_history(policy)
+    for arms in (None, (0, 2)):
+        motives = policy.motives(state, 1, arms)
+        if motives is None:
+            continue
+        total = motives.for_reward + motives.for_person + motives.for_population
+        # Only rounding tells equally good mixtures apart.
+        np.testing.assert_allclose(total, policy.probabilities(state, 1, arms), atol=1e-6)
+
+
+def test_context_can_become_known(policy):
+    """Enrol with points, and learn later where the user was: as if it had been known."""
+    points = jnp.array([[0.7, 1.0], [-0.2, 0.0], [0.3, 1.0]])
+    statistics = Statistics.empty(3).add(1, 0.4)
+    late = policy.enrol(policy.init(jax.random.key(1)), points)
+    for user_statistics in (Statistics.empty(3), statistics):
+        late, _, _ = policy.reweigh(jax.random.key(2), late, 0, user_statistics)
+    unknown = policy.probabilities(late, 0)
+    np.testing.assert_allclose(np.sum(unknown), 1.0, atol=1e-9)
+    late, _, _ = policy.reweigh(jax.random.key(2), late, 0, statistics, jnp.array([0.7, 1.0]))
+    early = policy.enrol(policy.init(jax.random.key(1)), jnp.array([0.7, 1.0]))
+    early, _, _ = policy.reweigh(jax.random.key(2), early, 0, statistics)
+    found = np.asarray(policy.probabilities(late, 0))
+    np.testing.assert_allclose(found, policy.probabilities(early, 0), atol=2e-6)
+    context = policy.users(late).of(0)[0]
+    np.testing.assert_allclose(context, np.tile([0.7, 1.0], (3, 1)))
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_a_new_arm_leaves_what_was_learned(name):
+    """The first arms are chosen among as before, and the new one can be learned."""
+    policy = _build(name)
+    state = _with_history(policy)
+    wider, more = policy.add_arm(jax.random.key(9), state)
+    for user in range(2):
+        np.testing.assert_allclose(
+            wider.probabilities(more, user, (0, 1, 2)), policy.probabilities(state, user), atol=1e-5
+        )
+        probabilities = np.asarray(wider.probabilities(more, user))
+        assert probabilities.shape == (4,)
+        np.testing.assert_allclose(probabilities.sum(), 1.0, atol=1e-9)
+    users, old = wider.users(more), policy.users(state)
+    np.testing.assert_array_equal(users.contexts, old.contexts)
+    np.testing.assert_array_equal(users.of(0)[1].total, [*old.of(0)[1].total, 0.0])
+    rewards = Statistics.empty(4)
+    for arm, reward in ((0, -1.5), (1, -1.4), (2, -1.6), (3, 1.8), (3, 1.7)):
+        rewards = rewards.add(arm, reward)
+    after, _ = wider.update(jax.random.key(3), more, 1, rewards)
+    if name != "uniform":
+        assert wider.probabilities(after, 1)[3] > 0.9
+
+
+@pytest.mark.parametrize("name", ["coids", "npm-ts", "gids"])
+def test_a_new_arm_beyond_the_grid_is_learned_from_all_users(name):
+    """Three arms have a grid and four a mixture: the users stay, and somebody is served."""
+    policy = _build(name)
+    state = _with_history(policy)
+    wider, more = policy.add_arm(jax.random.key(9), state)
+    assert type(wider.model) is not type(policy.model)
+    np.testing.assert_array_equal(wider.users(more).of(0)[1].count, [1.0, 0.0, 1.0, 0.0])
+    # The first user's rewards were 1.2 of arm 1 and -0.3 of arm 3.
+    among = np.asarray(wider.probabilities(more, 0, (0, 2)))
+    assert among.shape == (2,)
+    assert among[0] > 0.8
+    assert np.asarray(wider.probabilities(more, 1)).shape == (4,)
+
+
+def test_a_told_population_does_not_know_a_new_arm():
+    policy = _build("oracle-ts")
+    with pytest.raises(UnsupportedError, match="arm"):
+        policy.add_arm(jax.random.key(0), _with_history(policy))
 
 
 def test_users_are_kept_in_order(policy):
@@ -102,10 +233,10 @@ def test_state_is_a_tree_of_arrays_of_fixed_shape(policy):
     assert np.all(np.isfinite(np.asarray(policy.probabilities(long, 1))))
 
 
-@pytest.mark.parametrize("name", ["npm-ts", "mtts", "ind-ts", "oracle-ts"])
+@pytest.mark.parametrize("name", THOMPSON)
 def test_prior_serves_a_newcomer_as_the_policy_would(name):
     """Thompson sampling from the exported belief is what somebody without rewards is given."""
-    policy = build_policy(name, PROBLEM, SMALL)
+    policy = _build(name)
     state = policy.enrol(_with_history(policy), jnp.array([0.1, 1.0]))
     belief = policy.prior(state, jnp.array([0.1, 1.0]))
     np.testing.assert_allclose(

@@ -21,7 +21,7 @@ LOG_WEIGHTS = jnp.log(jnp.array([0.45, 0.05, 0.3, 0.2]))
 NUM_PARTICLES = 4
 
 GRIDS = ("cell", "node")
-MIXTURES = ("gaussian", "bernoulli")
+MIXTURES = ("gaussian", "factor", "bernoulli")
 KINDS = (*GRIDS, "flat", "told", *MIXTURES)
 
 
@@ -38,8 +38,10 @@ class Example(NamedTuple):
 def example(kind: str) -> Example:
     """Make the model of a kind."""
     model = _MODELS[kind]()
-    generator = np.random.default_rng(12)
-    particles = jnp.asarray(generator.normal(size=(NUM_PARTICLES, model.num_parameters)))
+    generator = np.random.default_rng(18 if kind in MIXTURES else 12)
+    # Arms of a mixture are far apart if particles are drawn from all of its prior.
+    scale = 0.4 if kind in MIXTURES else 1.0
+    particles = scale * jnp.asarray(generator.normal(size=(NUM_PARTICLES, model.num_parameters)))
     if kind == "bernoulli":
         early, late = ([HIGH, LOW, HIGH], [], [LOW]), ([HIGH], [HIGH, LOW, LOW], [])
     else:
@@ -70,12 +72,13 @@ def _told() -> GaussianMixtureModel:
     return GaussianMixtureModel(mixture, (None,), (LOW, HIGH), NOISE)
 
 
-def _mixture(rewards: str) -> MixtureModel:
+def _mixture(rewards: str, rank: int = 0) -> MixtureModel:
     return MixtureModel(
         MixtureConfig(
             3,
             (None,),
             num_components=2,
+            rank=rank,
             rewards=rewards,
             mean_range=(LOW, HIGH),
             reward_noise=NOISE,
@@ -90,5 +93,6 @@ _MODELS = {
     "flat": lambda: FlatModel(3, LOW, HIGH, NOISE),
     "told": _told,
     "gaussian": lambda: _mixture("gaussian"),
+    "factor": lambda: _mixture("gaussian", rank=1),
     "bernoulli": lambda: _mixture("bernoulli"),
 }

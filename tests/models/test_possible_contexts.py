@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from model_examples import CONTEXT, KINDS, LOG_WEIGHTS, POINTS, example
+from model_examples import CONTEXT, GRIDS, KINDS, LOG_WEIGHTS, MIXTURES, POINTS, example
 
 from cocobandits.models.features import expected_terms, feature_vector
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 
-LEARNING = ("cell", "node", "gaussian", "bernoulli")
+LEARNING = (*GRIDS, *MIXTURES)
 VALUES = jnp.array([-0.6, 0.1, 0.5, 1.0])
 STEP = 1e-5
 
@@ -92,7 +92,8 @@ def test_gradient_over_points_matches_finite_differences(kind):
 
     means = np.log(np.mean(np.exp(np.asarray(around(model, particles[0]))), axis=1))
     slopes = (means[: model.num_parameters] - means[model.num_parameters :]) / (2 * STEP)
-    np.testing.assert_allclose(gradient, slopes, atol=1e-8)
+    # Series of the Gamma function have eight digits, of which a difference leaves fewer.
+    np.testing.assert_allclose(gradient, slopes, atol=1e-6 if kind == "bernoulli" else 1e-8)
     assert np.abs(slopes).max() > 0.1
     assert float(value) == pytest.approx(float(evidence(model, particles[0], POINTS, early)))
     exact = jax.jit(jax.grad(model.log_evidence))(particles[0], POINTS, early)

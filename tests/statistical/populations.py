@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.base import Statistics
+from cocobandits.models.base import PopulationModel, Statistics
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
@@ -57,24 +57,19 @@ def tiny_model() -> LogDensityModel:
     )
 
 
-def policy_for(model: LogDensityModel, inference: SmcConfig) -> CocoPolicy:
-    """Wrap a model as a policy."""
-    axis = model.config.arm_axis
-    problem = Problem(
-        model.num_arms,
-        (None,) * len(model.config.context_axes),
-        (axis.low, axis.high),
-        model.reward_noise,
-    )
+def policy_for(model: PopulationModel, inference: SmcConfig, num_features: int = 1) -> CocoPolicy:
+    """Wrap a model of numbers as features as a policy."""
+    features = (None,) * num_features
+    problem = Problem(model.num_arms, features, model.mean_range, model.reward_noise)
     return CocoPolicy(problem, model, ThompsonSampling(), inference)
 
 
 def draw_history(
-    model: LogDensityModel, parameters: jax.Array, seed: int, num_users: int, per_user: int
+    model: PopulationModel, parameters: jax.Array, seed: int, num_users: int, per_user: int
 ) -> History:
-    """Draw users and rewards from the population of one particle, arms at random."""
+    """Draw users of one feature and rewards from one particle's population, arms at random."""
     generator = np.random.default_rng(seed)
-    contexts = generator.uniform(-1, 1, (num_users, len(model.config.context_axes)))
+    contexts = generator.uniform(-1, 1, (num_users, 1))
     means = np.asarray(_draw_means(model, parameters, jnp.asarray(contexts), jax.random.key(seed)))
     rewards = []
     for user in range(num_users):
@@ -86,7 +81,7 @@ def draw_history(
 
 @partial(jax.jit, static_argnames="model")
 def _draw_means(
-    model: LogDensityModel, parameters: jax.Array, contexts: jax.Array, key: jax.Array
+    model: PopulationModel, parameters: jax.Array, contexts: jax.Array, key: jax.Array
 ) -> jax.Array:
     def one(context: jax.Array, user_key: jax.Array) -> jax.Array:
         belief = model.posterior(parameters, context, Statistics.empty(model.num_arms))
@@ -108,7 +103,7 @@ def run_smc(policy: CocoPolicy, history: History, seed: int) -> CocoState:
     return state
 
 
-def nuts_draws(model: LogDensityModel, history: History, num_warmup: int, num_draws: int):
+def nuts_draws(model: PopulationModel, history: History, num_warmup: int, num_draws: int):
     """Sample the posterior of a whole history with one long chain of NUTS (BlackJAX)."""
     table = history.table(model.num_arms)
     change = Change.of(table, jnp.asarray(0), table.of(0)[1])

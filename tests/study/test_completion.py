@@ -1,6 +1,5 @@
 """What is missing from a context is integrated out over what others' values have been."""
 
-import itertools
 import math
 
 import numpy as np
@@ -76,12 +75,12 @@ def test_stretches_end_with_the_range():
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [
-        # Eight times (1/3 + n) / (1 + N), rounded down, then the largest remainders.
-        ((0, 0, 0), (3, 3, 2)),
-        ((1, 0, 0), (6, 1, 1)),  # 5.33, 1.33, 1.33
-        ((2, 1, 0), (5, 3, 0)),  # 4.67, 2.67, 0.67
-        ((0, 0, 9), (0, 0, 8)),  # 0.27, 0.27, 7.47
-        ((30, 30, 30), (3, 3, 2)),
+        # Where (i + ½)/8 falls among (1/3 + n) / (1 + N), added up.
+        ((0, 0, 0), (3, 2, 3)),
+        ((1, 0, 0), (5, 2, 1)),  # 5.33, 1.33, 1.33
+        ((2, 1, 0), (5, 2, 1)),  # 4.67, 2.67, 0.67
+        ((0, 0, 9), (0, 1, 7)),  # 0.27, 0.27, 7.47
+        ((30, 30, 30), (3, 2, 3)),
     ],
 )
 def test_categories_get_their_share_of_the_points(counts, expected):
@@ -90,16 +89,32 @@ def test_categories_get_their_share_of_the_points(counts, expected):
     assert tuple(np.bincount(found.astype(int), minlength=3)) == expected
 
 
-def test_no_other_allotment_is_closer_to_the_probabilities():
-    """Try all ways to deal eight points to four categories."""
-    rng = np.random.default_rng(3)
-    ways = [way for way in itertools.product(range(9), repeat=4) if sum(way) == NUM_POINTS]
-    for counts in rng.integers(0, 12, size=(20, 4)):
-        rows = [(category,) for category, count in enumerate(counts) for _ in range(count)]
-        shares = (counts + 0.25) / (counts.sum() + 1)
-        found = np.bincount(column(completion_of((4,), rows), 1).astype(int), minlength=4)
-        best = min(np.abs(np.array(way) / NUM_POINTS - shares).sum() for way in ways)
-        np.testing.assert_allclose(np.abs(found / NUM_POINTS - shares).sum(), best, atol=1e-12)
+@pytest.mark.parametrize("counts", [(94, 6), (5,) * 12, (200, 1, 3)])
+def test_what_is_rare_has_its_share_among_all_users(counts):
+    """Nobody's points miss a share by more than one, and everybody's together have it exactly."""
+    rows = [(category,) for category, count in enumerate(counts) for _ in range(count)]
+    completion = completion_of((len(counts),), rows)
+    shares = (np.array(counts) + 1 / len(counts)) / (sum(counts) + 1)
+    found = np.array(
+        [
+            np.bincount(
+                completion.complete(np.array([NAN]), user)[:, 0].astype(int), minlength=len(counts)
+            )
+            for user in range(1000)
+        ]
+    )
+    assert np.abs(found - NUM_POINTS * shares).max() < 1
+    np.testing.assert_allclose(found.mean(axis=0), NUM_POINTS * shares, atol=0.01)
+
+
+def test_users_have_quantiles_of_their_own():
+    """Together they fill the range evenly; one user's are the same whenever asked."""
+    completion = completion_of((None,), [])
+    points = np.array([completion.complete(np.array([NAN]), user)[:, 0] for user in range(50)])
+    assert len(np.unique(points)) == points.size
+    assert kstest((points.ravel() + 1) / 2, "uniform").statistic < 0.01
+    again = completion.complete(np.array([NAN]), 7)
+    np.testing.assert_array_equal(again[:, 0], points[7])
 
 
 def test_average_over_points_is_the_integral_of_a_smooth_function():

@@ -2,11 +2,17 @@
 
 import pytest
 
-from cocobandits import CocoSettings, Study, policy_names
+from cocobandits import CocoSettings, SmcConfig, Study, policy_names
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.registry import describe_model
 from cocobandits.study import Description
 
+SMALL = CocoSettings(
+    nodes_per_arm=4,
+    num_modes=8,
+    num_components=2,
+    inference=SmcConfig(num_particles=8, max_blocks=1),
+)
 PRIOR = ConditionalMixture.from_arrays([[0.0]], [[[0.5], [0.1]]], [[[[0.2]], [[0.1]]]])
 
 
@@ -94,3 +100,14 @@ def test_added_arm_is_described():
     study = make_study()
     study.add_arm("dance")
     assert study.describe().arms[3] == ("dance", "active", "", 0.0)
+
+
+def test_the_choice_of_a_model_is_logged(caplog):
+    """At the start, and when another arm asks for another model."""
+    caplog.set_level("INFO", logger="cocobandits")
+    study = Study(["a", "b", "c"], {}, (0.0, 10.0), 0.5, "npm-ts", settings=SMALL)
+    assert caplog.messages[-1].startswith("Population model: log-density, since a grid fits 3 arms")
+    study.add_arm("d")
+    assert caplog.messages[-1].startswith("Population model: mixture, since a grid of 4 arms")
+    study.add_arm("e")
+    assert len(caplog.messages) == 2

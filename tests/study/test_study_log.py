@@ -99,3 +99,16 @@ def test_rewards_are_in_the_users_own_units():
     study = make_study(maximise=False, policy="ind-ts")
     study.reward(study.decide("anna").id, 7.25)
     assert study.log().to_pydict()["reward"] == [7.25]
+
+
+def test_open_bandit_feedback_is_that_of_the_log():
+    study = make_study()
+    with pytest.raises(InputError, match="reward"):
+        study.open_bandit()
+    for user, reward in (("anna", 4.0), ("bob", 2.0), ("anna", 5.0)):
+        study.reward(study.decide(user).id, reward)
+    feedback = study.open_bandit()
+    arms = [study.decision(f"d{number}").arm for number in range(3)]
+    np.testing.assert_array_equal(feedback["action"], ["ab".index(arm) for arm in arms])
+    np.testing.assert_array_equal(feedback["reward"], [4.0, 2.0, 5.0])
+    np.testing.assert_array_equal(feedback["pi_b"][:, :, 0], np.full((3, 2), 0.5))

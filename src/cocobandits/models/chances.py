@@ -124,11 +124,11 @@ class ChanceModel(PopulationModel):
         return self._prior(context).condition(statistics)
 
     def with_arm(self) -> "ChanceModel | None":
-        """Know nothing of another arm; None if groups are told apart."""
-        if len(self.mixture.logits) > 1:
+        """Know nothing of another arm; None if a population was told, which says nothing of it."""
+        num_terms = len(self.mixture.logits[0])
+        if self.mixture != ChanceMixture.unknown(self.num_arms, num_terms):
             return None
-        unknown = ChanceMixture.unknown(self.num_arms + 1, len(self.mixture.logits[0]))
-        return replace(self, mixture=unknown)
+        return replace(self, mixture=ChanceMixture.unknown(self.num_arms + 1, num_terms))
 
     def _prior(self, context: Context) -> MixtureBelief:
         logits = jnp.asarray(self.mixture.logits) @ feature_vector(self.kinds, context)

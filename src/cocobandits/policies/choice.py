@@ -36,7 +36,7 @@ class ModelChoice(NamedTuple):
 def choose_model(problem: Problem, settings: CocoSettings) -> ModelChoice:
     """Take the grid where it fits, and the mixture otherwise, unless one is asked for."""
     if settings.model != "auto":
-        return ModelChoice(settings.model, "asked for by settings.model")
+        return ModelChoice(settings.model, "it was asked for")
     num_arms, num_features = problem.num_arms, len(problem.features)
     if problem.rewards != "gaussian":
         return ModelChoice("mixture", f"{problem.rewards} rewards have no grid")

@@ -92,6 +92,13 @@ class CocoSettings:
                 self._check_whole(name)
         for name in ("nodes_per_feature", "num_modes", "num_components"):
             self._check_whole(name)
+        for name, most in (("rank", 2), ("smooth_terms", _MOST)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 0 <= value <= most):
+                raise ConfigurationError(
+                    f"Expected a whole number from 0 to {most:,}; got {name}={value!r}. Change it, "
+                    "or leave it out."
+                )
         if self.model not in get_args(ModelName):
             raise ConfigurationError(
                 f"Expected model in {get_args(ModelName)}; got model={self.model!r}. Choose one of "

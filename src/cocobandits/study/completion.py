@@ -2,8 +2,9 @@
 
 Owns what has been seen of every feature, and the points that stand for a context of which not all
 is known. A missing feature is integrated out: its points are quantiles of the values that users
-have had, so that an average over points is an average over that distribution. Features are taken
-one by one; that two of them go together is not learned.
+have had, so that an average over points is an average over that distribution. Which quantiles
+differs from user to user, so that what is rare has its share among all. Features are taken one by
+one; that two of them go together is not learned.
 """
 
 import math
@@ -19,6 +20,7 @@ Points = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 NUM_POINTS = 8
 # Users whom the prior of a feature counts for: uniform on the range, or over the categories.
 PRIOR_WORTH = 1
+_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Completion:
@@ -48,27 +50,30 @@ class Completion:
         """Count the users whose value is known."""
         return len(self._values[feature])
 
-    def complete(self, encoded: FloatVector) -> FloatVector | Points:
+    def complete(self, encoded: FloatVector, user: int | None = None) -> FloatVector | Points:
         """Return the context itself if all of it is known, or else equally likely points.
 
-        Every missing feature has its quantiles at the midpoints of `NUM_POINTS` equal parts, in an
-        order of its own.
+        Every missing feature has a quantile in each of `NUM_POINTS` equal parts, in an order of its
+        own: at the midpoints, or at a place that depends on the number of the user.
         """
         is_missing = np.isnan(encoded)
         if not is_missing.any():
             return encoded
         points = np.tile(encoded, (NUM_POINTS, 1))
+        # Golden steps: the places of any few users in a row are far apart.
+        place = 0.5 if user is None else (0.5 + _GOLDEN * (user + 1)) % 1.0
+        levels = (np.arange(NUM_POINTS) + place) / NUM_POINTS
         for feature in map(int, np.flatnonzero(is_missing)):
-            points[:, feature] = self._quantiles(feature)[_order(feature)]
+            points[:, feature] = self._quantiles(feature, levels)[_order(feature)]
         return points
 
-    def _quantiles(self, feature: int) -> FloatVector:
+    def _quantiles(self, feature: int, levels: FloatVector) -> FloatVector:
         values = np.array(self._values[feature])
         kind = self._kinds[feature]
-        return _spread(values) if kind is None else _allot(values, kind)
+        return _spread(values, levels) if kind is None else _allot(values, kind, levels)
 
 
-def _spread(values: FloatVector) -> FloatVector:
+def _spread(values: FloatVector, levels: FloatVector) -> FloatVector:
     """Compute quantiles of the values seen, smoothed, and mixed with a uniform prior.
 
     Each value stands for the stretch halfway to its neighbours, the outermost for as much outwards
@@ -81,19 +86,18 @@ def _spread(values: FloatVector) -> FloatVector:
         ends[-1] = min(high, values[-1] + (values[-1] - values[-2]) / 2)
     prior = PRIOR_WORTH * (ends - low) / (high - low)
     below = (prior + np.arange(len(ends))) / (PRIOR_WORTH + len(values))
-    middles = (np.arange(NUM_POINTS) + 0.5) / NUM_POINTS
-    return np.interp(middles, [0.0, *below, 1.0], [low, *ends, high])
+    return np.interp(levels, [0.0, *below, 1.0], [low, *ends, high])
 
 
-def _allot(values: FloatVector, num_categories: int) -> FloatVector:
-    """Give each category its share of the points: rounded down, then the largest remainders."""
+def _allot(values: FloatVector, num_categories: int, levels: FloatVector) -> FloatVector:
+    """Find the categories at these levels of the distribution function.
+
+    Each has its share of the points, rounded up or down; on average over all places, exactly.
+    """
     counts = np.bincount(values.astype(int), minlength=num_categories)
-    # In whole numbers, the prior's user being split among all categories: a tie is a tie.
-    parts = NUM_POINTS * (num_categories * counts + PRIOR_WORTH)
-    allotted, remainders = np.divmod(parts, num_categories * (len(values) + PRIOR_WORTH))
-    largest = np.argsort(-remainders, kind="stable")[: NUM_POINTS - allotted.sum()]
-    allotted[largest] += 1
-    return np.repeat(np.arange(num_categories, dtype=float), allotted)
+    parts = num_categories * counts + PRIOR_WORTH  # the prior's user is split among all
+    reached = np.cumsum(parts)[:-1] / parts.sum()
+    return np.searchsorted(reached, levels, side="right").astype(float)
 
 
 def _order(feature: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

@@ -127,9 +127,13 @@ class Feature:
             )
         number = float(value)  # type: ignore[arg-type]
         if not low <= number <= high:
+            advice = (
+                "Use None if it is not known."
+                if math.isnan(number)
+                else "Check the value, or declare a wider range in a new study."
+            )
             raise InputError(
-                f"Expected a value from {low:g} to {high:g}; got {self.name}={value!r}. "
-                "Check the value, or declare a wider range in a new study."
+                f"Expected a value from {low:g} to {high:g}; got {self.name}={value!r}. {advice}"
             )
         return number
 

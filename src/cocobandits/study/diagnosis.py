@@ -158,7 +158,8 @@ def diagnose(
         model = population_model(problem, settings)
         log_evidence = learn_log_evidence(rng_key, model, users, settings.inference)
     learned: dict[Candidate, float] = {"nonparametric": log_evidence}
-    if has_other_model:
+    # Rewards that are yes or no have no grid.
+    if has_other_model and problem.rewards == "gaussian":
         is_mixture = choose_model(problem, settings).name == "mixture"
         name: Literal["log-density", "mixture"] = "log-density" if is_mixture else "mixture"
         other = population_model(problem, replace(settings, model=name))
@@ -244,7 +245,8 @@ def _average_log_evidence(
         candidate = replace(model, user_deviation=deviation, reward_noise=noise)
         return mixed_model_log_evidence(candidate, users)
 
-    table = jax.vmap(jax.vmap(evidence, (None, 0)), (0, None))(noises, user_deviations)
+    # One noise after another: all at once would not fit the memory.
+    table = jax.lax.map(lambda noise: jax.vmap(evidence, (None, 0))(noise, user_deviations), noises)
     return logsumexp(table + log_shares[:, None]) - math.log(len(user_deviations))
 
 

@@ -29,7 +29,7 @@ from cocobandits.study.explanation import (
 from cocobandits.study.learner import Learner
 from cocobandits.study.log_rows import log_metadata, log_rows
 from cocobandits.study.log_table import build_log, write_log
-from cocobandits.study.off_policy import OffPolicyReport, evaluate_log
+from cocobandits.study.off_policy import OffPolicyReport, evaluate_log, to_open_bandit
 from cocobandits.study.off_policy.target import Target
 from cocobandits.study.population import Population, describe_population
 from cocobandits.study.roster import ArmStatus, Roster
@@ -202,6 +202,9 @@ class Questions(ABC):
     def evaluate(self, target: Target, seed: int = 0) -> OffPolicyReport:
         """Estimate from the log what other choices would have earned per decision.
 
+        A rule can be judged where its arms had a chance: without a `floor`, information-directed
+        policies give most arms none, and the report then says so instead of an estimate.
+
         Args:
             target: an arm that is always played, a mapping from arm to probability, or a function
                 from a context to one of these.
@@ -213,6 +216,17 @@ class Questions(ABC):
             UnknownNameError: the target plays an unknown arm.
         """
         return evaluate_log(self.log(), target, seed)
+
+    def open_bandit(self) -> dict[str, Any]:
+        """Return the log as the bandit feedback that Open Bandit Pipeline reads.
+
+        Users, and so how their decisions depend on each other, are lost in it.
+
+        Raises:
+            ConfigurationError: pyarrow is not installed.
+            InputError: no decision has a reward.
+        """
+        return to_open_bandit(self.log())
 
     def export(self, path: str | Path) -> None:
         """Write the log to a file: .parquet, .feather or .csv, by the ending of its name.

@@ -69,7 +69,7 @@ class Roster:
 
         Raises:
             InputError: the reason is no text.
-            ConflictError: the arm was withdrawn for good, or no arm would be left to choose.
+            ConflictError: the arm was withdrawn for good.
             UnknownNameError: there is no such arm.
         """
         self._check_arm(arm)
@@ -82,11 +82,6 @@ class Roster:
             raise ConflictError(
                 f"Expected an arm that can come back; got arm={arm!r}, which was withdrawn for "
                 "good. Add an arm under another name."
-            )
-        if now == "active" and len(self.active) == 1:
-            raise ConflictError(
-                f"Expected at least one arm that can be chosen; got arm={arm!r}, the last that is "
-                "active. Activate or add another one first."
             )
         self._statuses[arm] = status
         self._changes.append(ArmChange(arm, status, reason, num_decisions))
@@ -113,7 +108,13 @@ class Roster:
 
         Raises:
             InputError: there are none.
+            ConflictError: no arm is active.
         """
+        if not self.active:
+            raise ConflictError(
+                "Expected an arm that is active; got none: all are suspended or withdrawn. "
+                "Activate or add one."
+            )
         names = list(self._statuses)
         numbers = tuple(
             number for number in self.active if eligible is None or names[number] in eligible

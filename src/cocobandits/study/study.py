@@ -4,6 +4,7 @@ Owns what may be done when, and open decisions. Every method either does all of 
 and changes nothing. The same calls with the same seed give the same decisions, bit for bit.
 """
 
+import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ from cocobandits.study.questions import Questions
 from cocobandits.study.rewards import RewardDesign, RewardKind
 from cocobandits.study.roster import Roster, raise_to_floors
 from cocobandits.study.users import Users
+
+_LOG = logging.getLogger(__name__)
 
 
 class Study(Questions):
@@ -95,6 +98,7 @@ class Study(Questions):
         )
         learner, users = Learner(design, rejuvenate), Users(design.features)
         self._begin(learner, users, Roster(design.arms), DecisionLog())
+        self._announce_model()
 
     def _begin(self, learner: Learner, users: Users, roster: Roster, log: DecisionLog) -> None:
         self._learner, self._users, self._roster, self._log = learner, users, roster, log
@@ -119,7 +123,7 @@ class Study(Questions):
         """
         read = read_context(self.design.features, {} if context is None else context)
         if not self._users.is_known(user, read):
-            self._learner.enrol(self._users.complete(read))
+            self._learner.enrol(self._users.complete(read, len(self._users.contexts)))
             self._users.add(user, read)
 
     def update_context(self, user: str, context: ContextValues) -> None:
@@ -138,7 +142,7 @@ class Study(Questions):
         filled = self._users.with_late(user, context)
         if filled is None:
             return
-        completed = self._users.complete(filled)
+        completed = self._users.complete(filled, number)
         statistics = self._learner.users.of(number)[1]
         self._learner.update(number, statistics, completed, len(self._log))
         self._users.replace(number, filled)
@@ -153,8 +157,8 @@ class Study(Questions):
             InputError: none of the eligible arms is active, or they are no list.
             UnknownNameError: the user is not enrolled, or an arm is not known.
             NumericalError: the policy's probabilities are not a distribution.
-            ConflictError: the arm of the open decision is not eligible, or the calls are not those
-                of the study that is repeated.
+            ConflictError: no arm is active, the arm of the open decision is not eligible, or the
+                calls are not those of the study that is repeated.
         """
         number = self._users.find(user)
         self._roster.check_eligible(eligible)
@@ -259,9 +263,11 @@ class Study(Questions):
     def suspend(self, arm: str, reason: str = "") -> None:
         """Offer an arm no more until it is activated again; an open decision stays as it is.
 
+        Once no arm is active, nobody can be served.
+
         Raises:
             InputError: the reason is no text.
-            ConflictError: the arm was withdrawn, or is the last that is active.
+            ConflictError: the arm was withdrawn.
             UnknownNameError: there is no such arm.
         """
         self._roster.change(arm, "suspended", reason, len(self._log))
@@ -271,7 +277,6 @@ class Study(Questions):
 
         Raises:
             InputError: the reason is no text.
-            ConflictError: the arm is the last that is active.
             UnknownNameError: there is no such arm.
         """
         self._roster.change(arm, "withdrawn", reason, len(self._log))
@@ -310,8 +315,11 @@ class Study(Questions):
         statuses = [*self.arms.values(), "active"]
         pairs = zip(design.floors, statuses, strict=True)
         check_floor_sum(tuple(floor for floor, status in pairs if status != "withdrawn"))
+        before = self.describe().model.name
         self._learner.add_arm(design, len(self._log))
         self._roster.add(name)
+        if self.describe().model.name != before:
+            self._announce_model()
 
     def catch_up(self) -> None:
         """Wait for moves in the background and adopt them, until none are due.
@@ -386,8 +394,12 @@ class Study(Questions):
     def _learn(self, user: int, statistics: Statistics) -> None:
         """Update a user, and what stands for values that are missing."""
         is_complete = self._users.is_complete(user)
-        context = None if is_complete else self._users.complete(self._users.contexts[user])
+        context = None if is_complete else self._users.complete(self._users.contexts[user], user)
         self._learner.update(user, statistics, context, len(self._log))
+
+    def _announce_model(self) -> None:
+        model = self.describe().model
+        _LOG.info("Population model: %s, since %s.", model.name, model.reason)
 
     def _settle(self, number: int, status: Status, value: float) -> None:
         self._log.statuses[number] = status

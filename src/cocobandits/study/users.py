@@ -160,9 +160,12 @@ class Users:
         """Tell whether all of a user's context is known."""
         return not np.isnan(self.contexts[number]).any()
 
-    def complete(self, context: FloatVector) -> FloatVector | Points:
-        """Standardise a context, with points where something is missing."""
-        return self._completion.complete(self._standardised(context))
+    def complete(self, context: FloatVector, number: int | None = None) -> FloatVector | Points:
+        """Standardise a user's context, with points where something is missing.
+
+        None as number stands for nobody in particular.
+        """
+        return self._completion.complete(self._standardised(context), number)
 
     def _standardised(self, context: FloatVector) -> FloatVector:
         return standardise_context(self._features, context)

@@ -61,9 +61,6 @@ class Arms(Protocol):
     def cumulative(self, values: Values) -> TypeValues:
         """Compute P(μ_a ≤ value)."""
 
-    def values(self) -> Values:
-        """Lay out values in order, dense where arms are narrow."""
-
     def condition(self, statistics: Statistics) -> tuple["Arms", Float[Array, " type"]]:
         """Learn from rewards; the second answer is the log of their density under each type."""
 
@@ -143,13 +140,6 @@ class GaussianArms:
         """Compute Φ((value - mean) / deviation)."""
         deviation = jnp.sqrt(jnp.maximum(self.spread, _LEAST_VARIANCE))[:, :, None]
         return ndtr((values[None, None, :] - self.location[:, :, None]) / deviation)
-
-    def values(self) -> Values:
-        """Lay out values around every type's mean of every arm."""
-        steps = jnp.linspace(-_REACH, _REACH, 33)
-        deviation = jnp.sqrt(jnp.maximum(self.spread, _LEAST_VARIANCE))
-        spread = deviation[:, :, None] * steps[None, None, :]
-        return jnp.sort((self.location[:, :, None] + spread).ravel())
 
     def condition(self, statistics: Statistics) -> tuple["GaussianArms", Float[Array, " type"]]:
         """Weigh each arm's rewards against its own spread."""
@@ -250,10 +240,6 @@ class BetaArms:
             return jnp.interp(values, places, row, left=0.0, right=1.0)
 
         return jax.vmap(jax.vmap(read))(reached)
-
-    def values(self) -> Values:
-        """Take the nodes of the sums."""
-        return self.range[0] + self.width * _chances()
 
     def condition(self, statistics: Statistics) -> tuple["BetaArms", Float[Array, " type"]]:
         """Count successes and failures."""

@@ -124,6 +124,11 @@ def _factor(
     return (pull @ centre - jnp.log(determinant)) / 2, centre, root
 
 
+def num_places(rank: int) -> int:
+    """Count the places that a component's factors are read at."""
+    return _PLACES[rank] ** rank if rank else 1
+
+
 def _places(rank: int) -> tuple[Float[Array, "place source"], Float[Array, " place"]]:
     steps = np.linspace(-_REACH, _REACH, _PLACES[rank])
     grid = np.stack([part.ravel() for part in np.meshgrid(*[steps] * rank)], axis=1)

@@ -32,7 +32,7 @@ from cocobandits.models.mixture.arms import (
 )
 from cocobandits.models.mixture.belief import MixtureBelief
 from cocobandits.models.mixture.config import MixtureConfig
-from cocobandits.models.mixture.factors import FactorArms, gaussian_rows
+from cocobandits.models.mixture.factors import FactorArms, gaussian_rows, num_places
 from cocobandits.models.mixture.population import _LOGITS, _PULLS, _SPREAD, Layout, Population
 from cocobandits.models.rewards import RewardGrid
 from cocobandits.types import (
@@ -55,6 +55,8 @@ _MOST_DENSE = 1200
 # Numbers of all particles, components, arms and rewards that are read at a time.
 _READ_NUMBERS = 4_000_000
 _FEWEST_REWARDS = 32
+# What chances next to 0 or 1 are worth at the least: nothing is impossible.
+_FEWEST_PULLS = 1e-4
 
 
 class _Table(NamedTuple):
@@ -136,7 +138,8 @@ class MixtureModel(PopulationModel):
     @property
     def particles_at_once(self) -> int:
         """All that fit a block."""
-        per_particle = _FEWEST_REWARDS * self.config.num_components * self.num_arms
+        num_types = self.config.num_components * num_places(self.config.rank)
+        per_particle = _FEWEST_REWARDS * num_types * self.num_arms
         return max(1, _READ_NUMBERS // per_particle)
 
     def with_arm(self) -> "MixtureModel":
@@ -284,6 +287,6 @@ def stick_breaking(logits: Float[Array, " stick"]) -> Float[Array, " component"]
 
 def _chances(means: Array, spreads: Array) -> tuple[Array, Array]:
     """Turn means and spreads into the two counts of Beta laws."""
-    chance = jax.nn.sigmoid(_LOGITS * means)
-    pulls = _PULLS * (_SPREAD / spreads) ** 2
-    return pulls * chance, pulls * (1 - chance)
+    logits, pulls = _LOGITS * means, _PULLS * (_SPREAD / spreads) ** 2
+    successes, failures = pulls * jax.nn.sigmoid(logits), pulls * jax.nn.sigmoid(-logits)
+    return jnp.maximum(successes, _FEWEST_PULLS), jnp.maximum(failures, _FEWEST_PULLS)

@@ -168,7 +168,9 @@ class Layout:
             + _COMPONENT_SPREAD * shared["component_spread"][:, None]
             + _ARM_SPREAD * arm["arm_spread"][None, :, 0]
         )
-        stick_scales = np.full(config.num_terms, _STICK_SLOPE)
+        stick_scales = np.full(
+            config.num_terms, _STICK_SLOPE / math.sqrt(max(len(config.features), 1))
+        )
         stick_scales[0] = _STICK
         sticks = jnp.asarray(stick_scales)[None, :] * shared["sticks"]
         return Population(
@@ -224,7 +226,9 @@ class Layout:
     def _hyper_prior(self) -> tuple["np.ndarray", "np.ndarray"]:
         num_features = len(self.config.features)
         factor = int(self.config.rank > 0)
-        medians = [_LEVEL] + [_SLOPE] * num_features + [_LOADING] * factor
+        # Together, the lines of many features reach no further than that of one.
+        slope = _SLOPE / math.sqrt(max(num_features, 1))
+        medians = [_LEVEL] + [slope] * num_features + [_LOADING] * factor
         deviations = (
             [_LEVEL_DEVIATION] + [_SLOPE_DEVIATION] * num_features + [_LOADING_DEVIATION] * factor
         )

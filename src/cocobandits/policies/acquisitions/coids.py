@@ -20,7 +20,7 @@ from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief, PopulationModel
 from cocobandits.models.rewards import RewardGrid
 from cocobandits.policies.acquisitions.base import Acquisition, Evidence, Motives
-from cocobandits.policies.acquisitions.information import best_mixture
+from cocobandits.policies.acquisitions.information import LEAST_DENSITY, as_shares, best_mixture
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Values
 
 _TINY = float(np.finfo(float).tiny)
@@ -81,14 +81,10 @@ class CoInformationDirectedSampling(Acquisition[Predictions, Outlook]):
         return best_mixture(regret, about_person + self.population_weight * about_population)
 
 
-def as_shares(predictive: ArmValues) -> ArmValues:
-    """Make densities on the grid of rewards a distribution for every arm."""
-    return predictive / jnp.sum(predictive, axis=1, keepdims=True)
-
-
 def look_out(belief: Belief, rewards: Values) -> Outlook:
     """Read what the mixture of particles expects."""
     best, joint = belief.best_outlook(rewards)
+    joint = joint + LEAST_DENSITY
     total = jnp.sum(joint, axis=(0, 2), keepdims=True)
     return Outlook(best - belief.mean(), joint / total)
 

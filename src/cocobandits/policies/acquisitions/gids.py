@@ -18,7 +18,7 @@ from cocobandits.inference.weights import average, entropy
 from cocobandits.models.base import Belief, PopulationModel
 from cocobandits.models.rewards import RewardGrid
 from cocobandits.policies.acquisitions.base import Acquisition, Evidence
-from cocobandits.policies.acquisitions.information import best_mixture
+from cocobandits.policies.acquisitions.information import as_shares, best_mixture
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
 
 _TINY = float(np.finfo(float).tiny)
@@ -70,6 +70,4 @@ class GlobalInformationDirectedSampling(Acquisition[GidsReading, None]):
             return entropy(log_weights + jnp.log(jnp.maximum(density, _TINY)))
 
         after = jax.vmap(entropy_after)(predictive.T)
-        # Dividing by the sum makes the grid of rewards a distribution for every particle.
-        shares = predictive / jnp.sum(predictive, axis=1, keepdims=True)
-        return jnp.maximum(entropy(log_weights) - shares @ after, 0.0)
+        return jnp.maximum(entropy(log_weights) - as_shares(predictive) @ after, 0.0)

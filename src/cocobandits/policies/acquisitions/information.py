@@ -14,6 +14,17 @@ from cocobandits.types import ArmVector, Scalar
 
 # Keeps the ratio finite where no arm informs; regret alone decides there.
 _LEAST_GAIN = 1e-12
+# A density that means nothing, and keeps sums of densities from being zero.
+LEAST_DENSITY = 1e-30
+
+
+def as_shares(predictive: Float[Array, "row value"]) -> Float[Array, "row value"]:
+    """Make densities on the grid of rewards a distribution, row by row.
+
+    Where all rewards that are expected lie beyond the grid, any is expected.
+    """
+    predictive = predictive + LEAST_DENSITY
+    return predictive / jnp.sum(predictive, axis=1, keepdims=True)
 
 
 def information_ratio(probabilities: ArmVector, regret: ArmVector, gain: ArmVector) -> Scalar:
@@ -33,7 +44,9 @@ def best_mixture(regret: ArmVector, gain: ArmVector) -> ArmVector:
     identity = jnp.eye(num_arms)
     candidates = share[:, None] * identity[first] + (1 - share)[:, None] * identity[second]
     ratios = (candidates @ regret) ** 2 / (candidates @ gain + _LEAST_GAIN)
-    return candidates[jnp.argmin(ratios)]
+    # A minimum over numbers of which one is not known is not known either.
+    is_known = jnp.all(jnp.isfinite(regret) & jnp.isfinite(gain))
+    return jnp.where(is_known, candidates[jnp.argmin(ratios)], jnp.nan)
 
 
 def _best_share(

@@ -27,7 +27,7 @@ from cocobandits.models.base import Belief, PopulationModel
 from cocobandits.models.rewards import RewardGrid
 from cocobandits.policies.acquisitions.base import Acquisition, Evidence, Motives
 from cocobandits.policies.acquisitions.coids import Outlook, Prospects, expect, greedy, look_out
-from cocobandits.policies.acquisitions.information import best_mixture
+from cocobandits.policies.acquisitions.information import LEAST_DENSITY, as_shares, best_mixture
 from cocobandits.types import ArmVector, Scalar
 
 
@@ -57,10 +57,11 @@ class PlannedInformationDirectedSampling(Acquisition[PlannedReading, Outlook]):
     def read(self, belief: Belief) -> PlannedReading:
         """Read predictions, and means together with the next reward."""
         rewards = self.rewards.values()
-        predictive = belief.predictive(rewards)
-        total = jnp.sum(predictive, axis=1)
-        after = belief.mean_and_reward(rewards) / total[None, :, None]
-        return PlannedReading(predictive / total[:, None], belief.mean(), after)
+        mean, predictive = belief.mean(), belief.predictive(rewards)
+        # Where all rewards lie beyond the grid, none changes a mean.
+        after = belief.mean_and_reward(rewards) + LEAST_DENSITY * mean[:, None, None]
+        total = jnp.sum(predictive + LEAST_DENSITY, axis=1)
+        return PlannedReading(as_shares(predictive), mean, after / total[None, :, None])
 
     def read_together(self, belief: Belief) -> Outlook:
         """Read expected regret, and next rewards with the best arm."""
