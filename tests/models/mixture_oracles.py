@@ -13,6 +13,7 @@ from scipy.special import betainc, betaincinv
 from scipy.stats import beta as beta_law
 from scipy.stats import multivariate_normal, norm
 
+from cocobandits.models.base import Belief
 from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.mixture import MixtureConfig, MixtureModel
 
@@ -257,3 +258,13 @@ def best_and_reward_by_hand(hand: ByHand, rewards: np.ndarray) -> np.ndarray:
                 ]
                 joint[best, pulled] += density * (np.prod(below, axis=0) @ shares)
     return joint
+
+
+def laws_of(belief: Belief, values: jnp.ndarray) -> dict[str, jnp.ndarray]:
+    """Ask a belief what has a closed form, arm by arm."""
+    return {
+        "mean": belief.mean(),
+        "variance": belief.variance(),
+        "cumulative": belief.cumulative(values),
+        "predictive": belief.predictive(values),
+    }

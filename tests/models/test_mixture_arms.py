@@ -11,7 +11,8 @@ from model_oracles import statistics_of
 from scipy import stats
 from scipy.special import betaln, gammaln
 
-from cocobandits.models.mixture.arms import BetaArms, GaussianArms, log_rising
+from cocobandits.models.mixture.arms import GaussianArms
+from cocobandits.models.mixture.beta_arms import BetaArms, log_rising
 
 NUM_DRAWS, NUM_ROUNDS = 1_000_000, 10
 RANGE = (-1.5, 2.0)

@@ -8,14 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mixture_oracles import ByHand, best_and_reward_by_hand, mutual_information
+from mixture_oracles import ByHand, best_and_reward_by_hand, laws_of, mutual_information
 from model_oracles import statistics_of
 from scipy.integrate import quad
 from scipy.stats import beta as beta_law
 
 from cocobandits.models.base import Belief, Statistics
-from cocobandits.models.mixture.arms import BetaArms, GaussianArms
+from cocobandits.models.mixture.arms import GaussianArms
 from cocobandits.models.mixture.belief import MixtureBelief
+from cocobandits.models.mixture.beta_arms import BetaArms
 
 NOISE = 0.3
 RANGE = (-1.5, 2.0)
@@ -60,11 +61,7 @@ GIVEN = ([0.2, 0.9, -0.4], [], [0.6])
 
 @jax.jit
 def ask(belief):
-    return {
-        "mean": belief.mean(),
-        "variance": belief.variance(),
-        "cumulative": belief.cumulative(VALUES),
-        "predictive": belief.predictive(VALUES),
+    return laws_of(belief, VALUES) | {
         "pair": belief.pair_probability(2, 0, VALUES),
         "after": belief.mean_and_reward(VALUES),
     }

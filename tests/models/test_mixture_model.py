@@ -15,6 +15,7 @@ from mixture_oracles import (
     UNCORRELATED,
     contexts_of,
     counts_by_hand,
+    laws_of,
     model_of,
     particles_of,
     population_by_hand,
@@ -100,11 +101,7 @@ def test_evidence_of_yes_and_no_is_an_integral_over_chances(seed):
 
 @jax.jit
 def ask(belief):
-    return {
-        "mean": belief.mean(),
-        "variance": belief.variance(),
-        "cumulative": belief.cumulative(VALUES),
-        "predictive": belief.predictive(VALUES),
+    return laws_of(belief, VALUES) | {
         "best": belief.best_probability(),
         "expected_best": belief.expected_best(),
     }

@@ -13,8 +13,8 @@ from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import PopulationModel, Statistics
 from cocobandits.models.features import FeatureKinds, feature_vector, num_terms
 from cocobandits.models.gaussian_mixture import freeze
-from cocobandits.models.mixture.arms import BetaArms
 from cocobandits.models.mixture.belief import MixtureBelief
+from cocobandits.models.mixture.beta_arms import BetaArms
 from cocobandits.models.rewards import RewardGrid
 from cocobandits.types import Context, Parameters, Scalar
 

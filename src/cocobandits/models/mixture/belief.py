@@ -15,7 +15,7 @@ from cocobandits.models.mixture.arms import Arms, Contest, TypeValues
 from cocobandits.types import ArmValues, ArmVector, RngKey, Scalar, Values
 
 _LEAST_SHARE = 1e-6
-# Values that are laid out per arm: steps of a fifteenth of the deviation, to six of it.
+# Values that are laid out per arm: steps of a sixteenth of the deviation, to six of it.
 _NUM_STEPS, _REACH = 81, 2.5
 # Types of a mixture that are looked at together: what is made of them stays in the cache.
 _TYPES_AT_ONCE = 100
@@ -98,11 +98,12 @@ class MixtureBelief(Belief):
         order = jnp.argsort(-self.log_weights)
         types = (self._shares(means.dtype), self.arms)
         blocks = split(jax.tree.map(lambda part: part[order], types), size)
-        left = 1 - jnp.cumsum(jnp.sum(blocks[0], axis=1))
+        # Summed from the lightest: one minus the rest would leave nothing but rounding.
+        left = jnp.cumsum(jnp.sum(blocks[0], axis=1)[::-1])[::-1]
 
         def is_worthwhile(carry: tuple[Array, Scalar, Array]) -> Array:
             number = carry[0]
-            return (number == 0) | ((number < len(left)) & (left[number - 1] > _NEGLIGIBLE))
+            return (number < len(left)) & (left[number] > _NEGLIGIBLE)
 
         def add(carry: tuple[Array, Scalar, Array]) -> tuple[Array, Scalar, Array]:
             number, best, joint = carry

@@ -24,13 +24,9 @@ from cocobandits.models.base import (
     UserRows,
 )
 from cocobandits.models.blocks import block_size, in_blocks
-from cocobandits.models.mixture.arms import (
-    BetaArms,
-    GaussianArms,
-    beta_log_evidence,
-    count_outcomes,
-)
+from cocobandits.models.mixture.arms import GaussianArms
 from cocobandits.models.mixture.belief import MixtureBelief
+from cocobandits.models.mixture.beta_arms import BetaArms, beta_log_evidence, count_outcomes
 from cocobandits.models.mixture.config import MixtureConfig
 from cocobandits.models.mixture.factors import FactorArms, gaussian_rows, num_places
 from cocobandits.models.mixture.population import _LOGITS, _PULLS, _SPREAD, Layout, Population
@@ -266,7 +262,8 @@ class MixtureModel(PopulationModel):
         log_weights = stick_breaking(population.logits(terms))
         means = population.means(terms)
         if self.config.rewards == "bernoulli":
-            prior: Arms = BetaArms(*_chances(means, population.spreads), self.config.mean_range)
+            counts = _chances(means, population.spreads)
+            prior: BetaArms | FactorArms = BetaArms(*counts, self.config.mean_range)
         else:
             noise = jnp.broadcast_to(population.noise, (len(means),))
             prior = FactorArms(
