@@ -159,17 +159,28 @@ def test_rewards_tell_as_much_about_the_best_arm_as_an_integral_says(
     assert exact.max() > 0.05
 
 
-def test_light_types_do_not_matter():
-    """Blocks of types in the order of their weights, the last of them left out."""
-    hand = by_hand(3, 40)
-    weights = np.repeat(hand.weights, 10) * np.tile([1.0] + [1e-9] * 9, 40)
-    arms = jax.tree.map(lambda part: jnp.repeat(part, 10, axis=0), belief_of(hand).arms)
-    many = MixtureBelief(jnp.log(weights / weights.sum()), arms)
-    expected = jax.jit(lambda b: b.best_outlook(REWARDS))(belief_of(hand))
-    found = jax.jit(lambda b: b.best_outlook(REWARDS))(many)
-    assert float(found[0]) == pytest.approx(float(expected[0]), abs=1e-6)
-    np.testing.assert_allclose(found[1], expected[1], atol=1e-6)
-    assert float(expected[0]) == pytest.approx(float(belief_of(hand).expected_best()), abs=1e-9)
+@pytest.mark.parametrize("decay", [0.9, 0.99, 0.9999])
+def test_light_types_do_not_matter(decay):
+    """Weights that fall off fast, slowly and not at all, in no order, against the plain sum."""
+    arms = belief_of(by_hand(3, 400)).arms
+    weights = np.random.default_rng(1).permutation(decay ** np.arange(400))
+    weights /= weights.sum()
+    belief, contest = MixtureBelief(jnp.log(weights), arms), arms.contest()
+    expected = weights @ np.asarray(contest.best_probability)
+    found = jax.jit(lambda b: (b.best_probability(), b.expected_best(), b.best_outlook(REWARDS)))
+    wins, best, (same_best, joint) = found(belief)
+    np.testing.assert_allclose(wins, expected, atol=1e-6)
+    assert float(best) == pytest.approx(float(weights @ contest.mean), abs=1e-6)
+    assert float(same_best) == float(best)
+    np.testing.assert_allclose(jnp.sum(joint, axis=2)[:, 0] * STEP, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["normal", "chances"])
+def test_a_belief_in_single_precision_stays_in_it(kind):
+    belief = belief_of(by_hand(3)) if kind == "normal" else chances(3)
+    lighter = jax.tree.map(lambda part: part.astype(jnp.float32), belief)
+    after = lighter.condition(statistics_of(GIVEN))
+    assert {part.dtype for part in jax.tree.leaves(after)} == {np.dtype("float32")}
 
 
 @pytest.mark.parametrize("num_arms", [2, 3, 5, 10])

@@ -67,7 +67,7 @@ def _serve_all(priors: list[Belief], rewards: jax.Array, draws: jax.Array) -> ja
     def serve(numbers: list[jax.Array], rewards: jax.Array, draws: jax.Array) -> jax.Array:
         return _serve(jax.tree.unflatten(structure, numbers), rewards, draws)
 
-    return jax.vmap(serve)(numbers, rewards, draws)
+    return jax.lax.map(lambda given: serve(*given), (numbers, rewards, draws))
 
 
 def _serve(belief: Belief, rewards: jax.Array, draws: jax.Array) -> jax.Array:

@@ -1,7 +1,9 @@
 """A belief about one user's arm means that is a mixture of independent arms."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +16,16 @@ from cocobandits.models.blocks import block_size, split
 from cocobandits.models.mixture.arms import Arms, Contest, TypeValues
 from cocobandits.types import ArmValues, ArmVector, RngKey, Scalar, Values
 
+T = TypeVar("T")
+
 _LEAST_SHARE = 1e-6
 # Values that are laid out per arm: steps of a sixteenth of the deviation, to six of it.
 _NUM_STEPS, _REACH = 81, 2.5
 # Types of a mixture that are looked at together: what is made of them stays in the cache.
 _TYPES_AT_ONCE = 100
-# The weight of types that do not matter.
-_NEGLIGIBLE = 1e-6
+# The weight that all types may have together that do not matter, and between which limits of a
+# single one's weight these are found: equal shares of it, doubled so many times.
+_NEGLIGIBLE, _NUM_DOUBLINGS = 1e-6, 20
 
 
 @jax.tree_util.register_dataclass
@@ -47,11 +52,15 @@ class MixtureBelief(Belief):
 
     def best_probability(self) -> ArmVector:
         """Compute P(arm a has the largest mean)."""
-        return self._average(self.arms.contest().best_probability)
+
+        def wins(shares: Array, arms: Arms) -> Array:
+            return jnp.sum(shares[:, None] * arms.contest().best_probability, axis=0)
+
+        return self._add_up(wins)
 
     def expected_best(self) -> Scalar:
         """Compute E[max_a μ_a]."""
-        return self._average(self.arms.contest().mean)
+        return self._add_up(lambda shares, arms: jnp.sum(shares * arms.contest().mean))
 
     def values(self) -> Values:
         """Lay out values around every arm's mean, closest where most of the belief is."""
@@ -90,32 +99,15 @@ class MixtureBelief(Belief):
         return self.best_outlook(rewards)[1]
 
     def best_outlook(self, rewards: Values) -> tuple[Scalar, Float[Array, "best arm value"]]:
-        """Add up blocks of types, heaviest first, until next to nothing is left of the weight."""
-        means = self.arms.mean()
-        num_types, num_arms = means.shape
-        rewards = rewards.astype(means.dtype)
-        size = block_size(num_types, _TYPES_AT_ONCE)
-        order = jnp.argsort(-self.log_weights)
-        types = (self._shares(means.dtype), self.arms)
-        blocks = split(jax.tree.map(lambda part: part[order], types), size)
-        # Summed from the lightest: one minus the rest would leave nothing but rounding.
-        left = jnp.cumsum(jnp.sum(blocks[0], axis=1)[::-1])[::-1]
+        """Add up both at once."""
+        rewards = rewards.astype(self.arms.mean().dtype)
 
-        def is_worthwhile(carry: tuple[Array, Scalar, Array]) -> Array:
-            number = carry[0]
-            return (number < len(left)) & (left[number] > _NEGLIGIBLE)
-
-        def add(carry: tuple[Array, Scalar, Array]) -> tuple[Array, Scalar, Array]:
-            number, best, joint = carry
-            shares, arms = jax.tree.map(lambda part: part[number], blocks)
+        def look_out(shares: Array, arms: Arms) -> tuple[Array, Array]:
             contest = arms.contest()
             table = _best_and_reward(shares, arms, contest, rewards)
-            return number + 1, best + jnp.sum(shares * contest.mean), joint + table
+            return jnp.sum(shares * contest.mean), table
 
-        nothing = jnp.zeros((num_arms, num_arms, len(rewards)), means.dtype)
-        start = (jnp.array(0), jnp.zeros((), means.dtype), nothing)
-        _, best, joint = jax.lax.while_loop(is_worthwhile, add, start)
-        return best.astype(float), joint.astype(float)
+        return self._add_up(look_out)
 
     def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
         """Add up the types: a reward moves its own arm, and reweights all types."""
@@ -140,10 +132,11 @@ class MixtureBelief(Belief):
         return self.arms.sample(key_arms, types)
 
     def condition(self, statistics: Statistics) -> "MixtureBelief":
-        """Reweight the types, and condition each."""
+        """Reweight the types, and condition each; in the precision of the belief."""
         arms, log_evidence = self.arms.condition(statistics)
         joint = self.log_weights + log_evidence
-        return MixtureBelief(joint - logsumexp(joint), arms)
+        after = MixtureBelief(joint - logsumexp(joint), arms)
+        return jax.tree.map(lambda new, old: new.astype(old.dtype), after, self)
 
     def among(self, arms: Int[Array, " chosen"]) -> "MixtureBelief":
         """Keep some arms of every type."""
@@ -155,6 +148,26 @@ class MixtureBelief(Belief):
         flat = jax.tree.map(lambda part: part.reshape(-1, *part.shape[2:]), self.arms)
         return MixtureBelief(weights.ravel(), flat)
 
+    def _add_up(self, read: Callable[[Array, Arms], T]) -> T:
+        """Sum what is read off blocks of types, leaving out those that do not matter."""
+        shares = self._shares(self.arms.mean().dtype)
+        chosen, num_chosen = _weighty(shares)
+        size = block_size(len(shares), _TYPES_AT_ONCE)
+        counted = jnp.where(jnp.arange(len(shares)) < num_chosen, shares[chosen], 0.0)
+        arms = jax.tree.map(lambda part: part[chosen], self.arms)
+        blocks = split((counted, arms), size)
+
+        def read_block(number: Int[Array, ""]) -> T:
+            return read(*jax.tree.map(lambda part: part[number], blocks))
+
+        def add(number: Int[Array, ""], sums: T) -> T:
+            return jax.tree.map(jnp.add, sums, read_block(number))
+
+        shapes = jax.eval_shape(read_block, jnp.array(0))
+        nothing = jax.tree.map(lambda part: jnp.zeros(part.shape, part.dtype), shapes)
+        sums = jax.lax.fori_loop(0, -(-num_chosen // size), add, nothing)
+        return jax.tree.map(lambda part: part.astype(float), sums)
+
     def _shares(self, dtype: np.dtype) -> Float[Array, " type"]:
         return jnp.exp(self.log_weights).astype(dtype)
 
@@ -162,6 +175,19 @@ class MixtureBelief(Belief):
         shares = self._shares(values.dtype).reshape((-1,) + (1,) * (values.ndim - 1))
         # Not a matrix product: as a sum it is done while the values are computed.
         return jnp.sum(shares * values, axis=0).astype(float)
+
+
+def _weighty(shares: Float[Array, " type"]) -> tuple[Int[Array, " type"], Int[Array, ""]]:
+    """List the types without which more than a negligible weight is missing, and count them.
+
+    Sorting would find the fewest of them, and take longer than what it saves.
+    """
+    doublings = np.asarray(2.0 ** np.arange(_NUM_DOUBLINGS))
+    limits = jnp.asarray(_NEGLIGIBLE / len(shares) * doublings, shares.dtype)
+    lighter = jnp.sum(jnp.where(shares[:, None] < limits[None, :], shares[:, None], 0.0), axis=0)
+    is_chosen = shares >= jnp.max(jnp.where(lighter <= _NEGLIGIBLE, limits, 0.0))
+    chosen = jnp.nonzero(is_chosen, size=len(shares), fill_value=0)[0]
+    return chosen, jnp.sum(is_chosen)
 
 
 def _best_and_reward(
