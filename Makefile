@@ -40,6 +40,8 @@ models: setup ## The mixture in the paper's environments, against the log-densit
 docs: setup ## Rebuild the figures and generated pages from the records in results and benchmarks
 	$(BIN)/coco report results/coids --beside results/paper
 	cp results/coids/report/reproduction.md docs/reproduction.md
+	$(BIN)/coco report results/studies
+	cp results/studies/report/reproduction.md docs/studies.md
 	if [ -f benchmarks/results.json ]; then $(BIN)/python benchmarks/page.py; fi
 
 demo: setup ## The diet example through Study, and why plan 1 comes first

@@ -223,6 +223,20 @@ def test_same_run_gives_the_same_bytes(folder, tmp_path):
 
 
 @pytest.mark.usefixtures("sketchy")
+def test_where_the_paper_ran_nothing_it_has_no_say(tmp_path):
+    """Four populations beyond the paper: targets, but no claims, figures or departures of it."""
+    scenario = Scenario.of_coids().only(STRESS, ("coids", "ind-ts", "oracle-ts"))
+    page, twin = build(tmp_path, scenario)
+    for shown in (page, twin):
+        assert "Simulated studies" in shown
+        assert "Targets that hold: 1 of 1." in shown
+        for absent in ("Claims", "the paper has", "Third arm", "not in this run", "diet"):
+            assert absent not in shown, absent
+    assert {"targets", "target-5"} <= set(Page(page).ids)
+    assert not {"claims", "third-arm", "density", "diet"} & set(Page(page).ids)
+
+
+@pytest.mark.usefixtures("sketchy")
 def test_second_report_replaces_the_first(tmp_path):
     """Other data in the same folder gives another page."""
     small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))

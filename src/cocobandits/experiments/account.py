@@ -143,7 +143,7 @@ def command(run: Run, folder: str = "DIR") -> str:
     return " ".join([*words, f"--seeds {len(config['seeds'])}", f"--out {folder}"])
 
 
-def gaps(run: Run, measures: Measures) -> list[str]:
+def gaps(run: Run, measures: Measures, is_about_paper: bool) -> list[str]:
     """Say what the run cannot tell, and why."""
     notes = []
     if len(measures.seeds) < MIN_SEEDS:
@@ -151,14 +151,19 @@ def gaps(run: Run, measures: Measures) -> list[str]:
     elif len(measures.seeds) < _FEW_SEEDS:
         told = f"Only {len(measures.seeds)} seeds: intervals are wide, and most claims stay open."
         notes.append(told)
+    if ORACLE not in measures.policies:
+        notes.append("Without OraclePrior-TS there is no multi-task regret.")
+    return notes + (_gaps_beside_paper(run, measures) if is_about_paper else [])
+
+
+def _gaps_beside_paper(run: Run, measures: Measures) -> list[str]:
+    notes = []
     absent = [name for name in presets.ENVIRONMENTS if name not in measures.environments]
     if absent:
         notes.append(f"Environments not in this run: {', '.join(absent)}.")
     idle = [POLICY_LABELS[each] for each in presets.PAPER_POLICIES if each not in measures.policies]
     if idle:
         notes.append(f"Policies not in this run: {', '.join(idle)}.")
-    if ORACLE not in measures.policies:
-        notes.append("Without OraclePrior-TS there is no multi-task regret.")
     if run.densities is None:
         notes.append("No densities were stored, so there is no figure of the learned population.")
     return notes

@@ -12,7 +12,10 @@ _OWN_SEEDS = {"diet": "none: computed", "density": "0"}
 def render(content: dict[str, Any]) -> str:
     """Write the whole twin."""
     symbols = content["symbols"]
-    sections = {"Claims": _claims(content["claims"], "the paper's claim", symbols)}
+    is_about_paper = content["is_about_paper"]
+    sections = {}
+    if is_about_paper:
+        sections["Claims"] = _claims(content["claims"], "the paper's claim", symbols)
     if content["targets"]:
         told = _claims(content["targets"], "target", symbols)
         head = f"{content['about_targets']}\n\n{content['targets_headline']}"
@@ -23,15 +26,20 @@ def render(content: dict[str, Any]) -> str:
         + table(content["regrets"]),
         "Paired differences": "Total regret, seed by seed; below zero is better.\n\n"
         + table(content["differences"]),
-        "Third arm": table(content["third_arm"]),
+    }
+    if is_about_paper:
+        sections["Third arm"] = table(content["third_arm"])
+    sections |= {
         "Particle health": _health(content) if content["health"].rows else "No moves.",
         "Wall time": f"Per seed, {content['hours']} in all.\n\n" + table(content["times"]),
         "Figures": _figures(content),
-        "Where it deviates": _deviations(content),
+        "Where it deviates" if is_about_paper else "What was missed": _deviations(content),
         "Settings": table(content["settings"]),
         "Provenance": table(content["provenance"]),
     }
-    parts = ["# Reproduction", content["headline"]]
+    parts = [f"# {content['title']}"]
+    if content["headline"]:
+        parts.append(content["headline"])
     if content["gaps"]:
         parts.append(_bullets(content["gaps"]))
     parts += [f"## {title}\n\n{text}" for title, text in sections.items()]
@@ -83,7 +91,9 @@ def _figures(content: dict[str, Any]) -> str:
 
 
 def _deviations(content: dict[str, Any]) -> str:
-    found = content["misses"] or ["No claim failed that could be tested."]
+    found = content["misses"] or ["Nothing failed that could be tested."]
+    if not content["is_about_paper"]:
+        return _bullets(found)
     set_up = [
         f"{each.what} Why: `{each.why}`" if each.why else each.what
         for each in content["departures"]

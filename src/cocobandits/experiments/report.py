@@ -48,6 +48,11 @@ class Report(NamedTuple):
     targets: list[Claim]
     sources: tuple[Run, ...]
 
+    @property
+    def is_about_paper(self) -> bool:
+        """Whether the paper's environments are in it; otherwise the paper has no say."""
+        return bool(self.claims)
+
 
 class Picture(NamedTuple):
     """A figure on the page: its name, what it shows, its bytes, its width in CSS pixels."""
@@ -107,6 +112,8 @@ def _draw(report: Report) -> dict[str, tuple[str, str, Figure]]:
             f"{name}{suffix}": (f"{title}{', under stress' if suffix else ''}", caption, figure)
             for name, (title, caption, figure) in _draw_part(run, part).items()
         }
+    if not report.is_about_paper:
+        return drawn
     drawn["third-arm"] = (
         "Pulls of the third arm",
         f"Share of pulls in each fifth of the run; {_seeds(measures)}. Uniform, at a third "
@@ -177,17 +184,20 @@ def _seeds(measures: Measures) -> str:
 def _content(report: Report, pictures: dict[str, Picture]) -> dict[str, Any]:
     """Gather what page and twin both show."""
     run, measures, claims, targets, sources = report
+    is_about_paper = report.is_about_paper
     return {
-        "headline": account.headline(claims),
+        "is_about_paper": is_about_paper,
+        "title": "Reproduction" if is_about_paper else "Simulated studies",
+        "headline": account.headline(claims) if is_about_paper else "",
         "claims": claims,
         "targets": targets,
         "about_targets": ABOUT,
         "targets_headline": account.headline(targets, "Targets"),
         "symbols": SYMBOLS,
         "facts": account.run_facts(run, measures),
-        "gaps": account.gaps(run, measures),
+        "gaps": account.gaps(run, measures, is_about_paper),
         "misses": account.misses(claims) + account.misses(targets, "Target"),
-        "departures": account.departures(run, measures),
+        "departures": account.departures(run, measures) if is_about_paper else [],
         "commands": _commands(sources),
         "seeds": account.show_seeds(measures),
         "pictures": pictures,

@@ -34,7 +34,8 @@ def share(
     """Compare the mean regrets that a limit is about."""
     measure = measures.second_half_regret if limit.is_second_half else measures.total_regret
     mine, theirs = measure(environment, policy), measure(environment, yardstick)
-    told = f"{environment}: {POLICY_LABELS[policy]} over {POLICY_LABELS[yardstick]}"
+    where = f"{environment}, second half" if limit.is_second_half else environment
+    told = f"{where}: {POLICY_LABELS[policy]} over {POLICY_LABELS[yardstick]}"
     shown = f"{estimate(mine).show()} of {estimate(theirs).show()}"
     return Part(
         f"{told} is {ratio(mine, theirs).show(2)}, {shown}",
