@@ -125,3 +125,10 @@ def test_longest_cells_of_a_seed_come_first():
 def test_densities_need_mixture_and_its_policy():
     assert DENSITIES not in tasks_of(Experiment.declare(QUICK, ["lmm"]))
     assert DENSITIES not in tasks_of(Experiment.declare(QUICK, ["mixture"], ["gids"]))
+
+
+def test_policies_that_cannot_deal_with_an_environment_are_left_out():
+    """MTTS assumes normal rewards; the run says which cells there are not."""
+    experiment = Experiment.declare(QUICK, ["yes-no", "lmm"], ["mtts", "uniform"], 1)
+    assert experiment.policies_for("yes-no") == ("oracle-ts", "uniform")
+    assert experiment.as_json()["left_out"] == [["yes-no", "mtts"]]

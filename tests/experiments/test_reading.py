@@ -186,6 +186,18 @@ def test_config_that_asks_for_more_means_unfinished(folder):
     assert "lacks 3 of 15 cells, first lmm / gids / seed 4" in refusal(folder)
 
 
+def test_cells_that_cannot_be_are_not_missed(folder):
+    """A policy that assumes normal rewards, where there are others."""
+    edit_config(folder, environments=["lmm", "yes-no"], left_out=[["yes-no", "mtts"]])
+    told = refusal(folder)
+    assert "first yes-no / " in told
+    names = json.loads((folder / "config.json").read_text())["policies"]
+    edit_config(folder, left_out=[["yes-no", name] for name in names])
+    assert load_run(folder).config["environments"] == ["lmm", "yes-no"]
+    edit_config(folder, left_out=["mtts"])
+    assert "not pairs" in refusal(folder)
+
+
 def test_cell_that_nobody_asked_for(folder):
     """Ask for one seed fewer than there is."""
     edit_config(folder, seeds=[0, 1, 2])

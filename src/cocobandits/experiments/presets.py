@@ -162,6 +162,12 @@ class Experiment:
             "environments": list(self.environments),
             "policies": list(self.policies),
             "seeds": list(self.seeds),
+            "left_out": [
+                [environment, policy]
+                for environment in self.environments
+                for policy in self.policies
+                if policy not in self.policies_for(environment)
+            ],
             "evaluation": {
                 "users": self.scale.evaluation_users,
                 "pulls": self.scale.evaluation_pulls,

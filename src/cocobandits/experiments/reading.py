@@ -30,6 +30,8 @@ VERSION = 1
 WITHOUT_PRIOR = "uniform"
 _CELL = ["environment", "policy", "seed"]
 _LISTS = ("environments", "policies", "seeds")
+# Pairs of an environment and a policy that cannot deal with it.
+_LEFT_OUT = "left_out"
 _TREES = ("settings", "learned", "evaluation")
 _SUMMARY = {*_CELL, "seconds"}
 
@@ -111,6 +113,8 @@ def _read_config(path: Path) -> dict[str, Any]:
         kind = int if name == "seeds" else str
         if not all(type(entry) is kind for entry in config[name]):
             raise _damaged(path, f"its {name!r} are not all of type {kind.__name__}")
+    if not all(isinstance(pair, list) for pair in config.get(_LEFT_OUT, [])):
+        raise _damaged(path, f"its {_LEFT_OUT!r} are not pairs")
     for name in _TREES:
         if not isinstance(config.get(name, {}), dict):
             raise _damaged(path, f"its {name!r} are not names with values")
@@ -165,7 +169,10 @@ def _attempt(path: Path, read: Callable[[], Any]) -> Any:
 
 def _check_cells(folder: Path, run: Run) -> None:
     """Check that every cell has each of its steps, rounds and its row in the summary."""
-    cells = list(product(*(run.config[name] for name in _LISTS)))
+    left_out = {tuple(pair) for pair in run.config.get(_LEFT_OUT, [])}
+    cells = [
+        cell for cell in product(*(run.config[name] for name in _LISTS)) if cell[:2] not in left_out
+    ]
     with_prior = [cell for cell in cells if cell[1] != WITHOUT_PRIOR]
     _check_counts(folder / "records.parquet", run.records, "step", cells)
     _check_counts(folder / "evaluations.parquet", run.evaluations, "round", with_prior)
