@@ -264,6 +264,7 @@ def test_single_precision_is_enough_for_the_outlook(kind):
     belief = belief_of(by_hand(4)) if kind == "normal" else chances(4)
     rewards = REWARDS if kind == "normal" else OUTCOMES
     lighter = jax.tree.map(lambda part: part.astype(jnp.float32), belief)
+    assert float(jnp.sum(lighter.best_probability())) == pytest.approx(1.0, abs=1e-12)
     outlook = jax.jit(lambda b: b.best_outlook(rewards))
     for found, exact in zip(outlook(lighter), outlook(belief), strict=True):
         np.testing.assert_allclose(found, exact, atol=1e-4)

@@ -56,7 +56,8 @@ class MixtureBelief(Belief):
         def wins(shares: Array, arms: Arms) -> Array:
             return jnp.sum(shares[:, None] * arms.contest().best_probability, axis=0)
 
-        return self._add_up(wins)
+        shares = self._add_up(wins)
+        return shares / jnp.sum(shares)
 
     def expected_best(self) -> Scalar:
         """Compute E[max_a μ_a]."""
@@ -154,6 +155,7 @@ class MixtureBelief(Belief):
         chosen, num_chosen = _weighty(shares)
         size = block_size(len(shares), _TYPES_AT_ONCE)
         counted = jnp.where(jnp.arange(len(shares)) < num_chosen, shares[chosen], 0.0)
+        counted = counted / jnp.sum(counted)
         arms = jax.tree.map(lambda part: part[chosen], self.arms)
         blocks = split((counted, arms), size)
 
