@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mixture_oracles import beta_contest, gaussian_contest
 from model_oracles import statistics_of
-from scipy import stats
+from scipy import special, stats
 from scipy.special import betaln, gammaln
 
 from cocobandits.models.mixture.arms import GaussianArms
@@ -168,8 +168,57 @@ def test_chances_that_are_nearly_all_or_nothing():
     alpha, failures = np.array([0.1, 0.2, 0.15]), np.array([0.2, 0.15, 0.05])
     best, chance = beta_contest(alpha, failures)
     contest = contest_of(beta(alpha, failures, (0.0, 1.0)))
-    np.testing.assert_allclose(contest.best_probability[0], best, atol=3e-3)
-    assert float(contest.mean[0]) == pytest.approx(chance, abs=0.02)
+    np.testing.assert_allclose(contest.best_probability[0], best, atol=1e-3)
+    assert float(contest.mean[0]) == pytest.approx(chance, abs=1e-3)
+
+
+RARE = [
+    ([0.15, 0.15], [40.0, 10.0]),
+    ([0.03, 0.15], [15.0, 15.0]),
+    ([0.03, 0.03], [170.0, 3.0]),
+    ([30.0, 3.0, 0.2], [0.1, 0.1, 0.02]),
+    ([20.0, 0.1, 0.02], [8000.0, 1.0, 300.0]),
+]
+
+
+def contest_in_logits(alpha, failures):
+    """Add up a million logits; SciPy's inverse gives out where chances are next to nothing."""
+    logits = np.linspace(max(-12 / min(alpha), -700) - 30, min(12 / min(failures), 700) + 30, 10**6)
+    step = logits[1] - logits[0]
+    logs = -np.logaddexp(0, -logits), -np.logaddexp(0, logits)
+    laws = zip(alpha, failures, strict=True)
+    mass = np.array([step * np.exp(a * logs[0] + b * logs[1] - betaln(a, b)) for a, b in laws])
+    below = np.cumsum(mass, axis=1) - mass / 2
+    best = mass * np.prod(below, axis=0) / np.maximum(below, 1e-300)
+    best /= best.sum()
+    return best.sum(axis=1), float(np.sum(best * special.expit(logits)))
+
+
+def test_million_logits_agree_with_the_incomplete_beta_function():
+    for found, expected in zip(
+        contest_in_logits([2.0, 0.7], [3.0, 1.4]),
+        beta_contest(np.array([2.0, 0.7]), np.array([3.0, 1.4])),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("alpha", "failures"), RARE)
+def test_rare_events_have_the_right_winner(alpha, failures):
+    """Chances of a few in a hundred or a thousand, of which little is known."""
+    best, chance = contest_in_logits(alpha, failures)
+    contest = contest_of(beta(alpha, failures, (0.0, 1.0)))
+    np.testing.assert_allclose(contest.best_probability[0], best, atol=1e-3)
+    assert float(contest.mean[0]) == pytest.approx(chance, abs=1e-3)
+
+
+@pytest.mark.parametrize("law", [(0.015, 15.0), (0.15, 15.0), (20.0, 2000.0), (0.02, 0.02), (9, 4)])
+def test_distribution_of_a_rare_chance(law):
+    arms = beta([law[0], 1.0], [law[1], 1.0], (0.0, 1.0))
+    values = np.array([-0.1, 0.0, 1e-9, 5e-4, 1e-3, 0.01, 0.3, 0.999, 1.0, 1.2])
+    found = np.asarray(arms.cumulative(jnp.asarray(values)))[0, 0]
+    expected = stats.beta.cdf(values, *law)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(

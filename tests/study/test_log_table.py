@@ -159,6 +159,21 @@ def test_csv_gives_back_the_same_values(tmp_path):
     assert read_log(tmp_path / "log.csv").to_pydict() == make_log().to_pydict()
 
 
+def test_csv_tells_texts_from_numbers(tmp_path):
+    """Categories that look like numbers, dates and truths, some of them missing at first."""
+    values = {"site": "1", "when": "2021-01-01", "is_new": "true", "age": 3.5}
+    features = [*values, "score"]
+    rows = [
+        FIRST._replace(context={}),
+        FIRST._replace(context=values | {"score": 1}),
+        FIRST._replace(context=values | {"site": "2", "is_new": None}),
+    ]
+    write_log(make_log(rows, features), tmp_path / "log.csv")
+    found = read_log(tmp_path / "log.csv").to_pydict()
+    assert found == make_log(rows, features).to_pydict()
+    assert found["context.site"] == [None, "1", "2"]
+
+
 def test_csv_is_read_by_the_standard_library(tmp_path):
     table = make_log()
     write_log(table, tmp_path / "log.csv")

@@ -43,6 +43,7 @@ def test_partly_unsupported_target_carries_a_warning():
         ({"effective_users": GOOD_USERS - 1}, "thin", "effectively 29.0 users count"),
         ({"effective_users": 1.9}, "none", "The log says nothing.*effectively 1.9 users"),
         ({"top_share": 0.4}, "thin", "1 % of decisions hold 40 % of the weight"),
+        ({"mean_weight": 0.06}, "thin", "weights average 0.06, where 1 is expected"),
         ({"unsupported_share": 0.005}, "good", "0.5 % of what.*ips counts it"),
         ({"unsupported_share": 0.02}, "thin", "2 % of what.*ips counts.*Wait for"),
         (
@@ -56,6 +57,7 @@ def test_verdicts(changes, verdict, words):
     numbers = {
         "effective_decisions": 90.0,
         "effective_users": 40.0,
+        "mean_weight": 1.1,
         "largest_weight": 3.0,
         "top_share": 0.05,
         "unsupported_share": 0.0,
@@ -101,6 +103,7 @@ def test_unknown_estimates_print_as_dashes():
         ({"a": "1"}, InputError, r"from 0 to 1; got '1' for arm='a'"),
         (0.5, InputError, r"Expected an arm, a mapping.*got target=0.5. Write .*\{'a': 1.0\}"),
         (lambda _: None, InputError, r"function of the context that returns .*got target=None"),
+        (lambda context: context["z"], InputError, r"answers for every.*KeyError.*context=\{"),
         (lambda _: {"a": 2.0}, InputError, r"from 0 to 1; got 2.0 for arm='a'"),
     ],
 )

@@ -121,6 +121,7 @@ CALL_ERRORS = [
     (lambda s: s.withdraw("nobody"), UnknownNameError, r"user='nobody'"),
     (lambda s: s.withdraw("gone"), UnknownNameError, r"user='gone'"),
     (lambda s: s.enrol("", GOOD), InputError, r"non-empty text; got user=''"),
+    (lambda s: s.enrol("u\ud800", GOOD), InputError, r"text; got user="),
     (lambda s: s.enrol(7, GOOD), InputError, r"got user=7"),
     (lambda s: s.enrol("anna", GOOD | {"age": 35}), ConflictError, r"user='anna'.*another id"),
     (lambda s: s.enrol("gone", GOOD), ConflictError, r"user='gone', who has withdrawn"),

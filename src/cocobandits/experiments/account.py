@@ -149,8 +149,8 @@ def gaps(run: Run, measures: Measures, is_about_paper: bool) -> list[str]:
     if len(measures.seeds) < MIN_SEEDS:
         notes.append("One seed: no standard errors, no intervals and no verdicts.")
     elif len(measures.seeds) < _FEW_SEEDS:
-        told = f"Only {len(measures.seeds)} seeds: intervals are wide, and most claims stay open."
-        notes.append(told)
+        told = f"Only {len(measures.seeds)} seeds: intervals are wide"
+        notes.append(f"{told}, and most claims stay open." if is_about_paper else f"{told}.")
     if ORACLE not in measures.policies:
         notes.append("Without OraclePrior-TS there is no multi-task regret.")
     return notes + (_gaps_beside_paper(run, measures) if is_about_paper else [])

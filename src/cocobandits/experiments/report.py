@@ -26,7 +26,7 @@ from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, OPEN, Claim, ass
 from cocobandits.experiments.figure_one import diet_truth
 from cocobandits.experiments.markdown import render
 from cocobandits.experiments.measures import Measures, group, measure
-from cocobandits.experiments.presets import STRESS
+from cocobandits.experiments.presets import ENVIRONMENTS, STRESS
 from cocobandits.experiments.reading import Run, load_run
 from cocobandits.experiments.targets import ABOUT, assess_targets
 
@@ -118,7 +118,7 @@ def _draw(report: Report) -> dict[str, tuple[str, str, Figure]]:
         "Pulls of the third arm",
         f"Share of pulls in each fifth of the run; {_seeds(measures)}. Uniform, at a third "
         "throughout, is left out. Claim 3 is about the mixture.",
-        figures.third_arm_figure(_parts(measures)[""]),
+        figures.third_arm_figure(_of_paper(measures)),
     )
     drawn["diet"] = (
         "The motivating example",
@@ -135,6 +135,11 @@ def _draw(report: Report) -> dict[str, tuple[str, str, Figure]]:
             population_figures.density_figure(run.densities),
         )
     return drawn
+
+
+def _of_paper(measures: Measures) -> Measures:
+    """Keep the environments with three arms that the claim about the third one is for."""
+    return measures.within([name for name in measures.environments if name in ENVIRONMENTS])
 
 
 def _parts(measures: Measures) -> dict[str, Measures]:
@@ -203,7 +208,7 @@ def _content(report: Report, pictures: dict[str, Picture]) -> dict[str, Any]:
         "pictures": pictures,
         "regrets": tables.regret_table(measures),
         "differences": tables.difference_table(measures),
-        "third_arm": tables.third_arm_table(_parts(measures)[""]),
+        "third_arm": tables.third_arm_table(_of_paper(measures)) if is_about_paper else None,
         "health": tables.health_table(run, measures),
         "health_words": tables.health_words(run, measures),
         "times": tables.time_table(run, measures),

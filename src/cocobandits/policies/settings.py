@@ -47,7 +47,7 @@ class CocoSettings:
         precision: of densities, "single" or "double"; log-evidences are added in double. Single is
             faster, and takes a user whom a particle gives less than exp(-65) for as likely as that.
         memory_limit_gb: grids that need more are refused.
-        inference: particles and their moves.
+        inference: particles and their moves; the mixture's are moved for longer.
         mtts: what that policy assumes.
         prior: the population that oracle-ts and oracle-plan are told.
         steps_per_user: how many rewards each user will give, if that is known: coids then plans

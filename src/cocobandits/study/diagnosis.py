@@ -18,14 +18,19 @@ import numpy as np
 from jax.scipy.special import betaln, logsumexp
 from jaxtyping import Array, Float
 
-from cocobandits.errors import NumericalError
+from cocobandits.errors import NumericalError, UnsupportedError
 from cocobandits.inference import smc
 from cocobandits.models.base import PopulationModel, floored_noise
 from cocobandits.models.histories import UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
 from cocobandits.models.truncated_normal import interval_log_likelihood
 from cocobandits.policies.base import Problem
-from cocobandits.policies.choice import choose_model, noise_prior, population_model
+from cocobandits.policies.choice import (
+    choose_model,
+    inference_config,
+    noise_prior,
+    population_model,
+)
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.relearning import relearn
 from cocobandits.study.design import StudyDesign
@@ -151,20 +156,26 @@ def diagnose(
 
     Raises:
         ConfigurationError: the nonparametric population that settings ask for is too large.
+        UnsupportedError: there is no other model for rewards of this kind.
         NumericalError: no particle can explain a user, or an evidence is not finite.
     """
     problem, settings = design.problem(), design.settings
+    if has_other_model and problem.rewards != "gaussian":
+        raise UnsupportedError(
+            f"Expected Gaussian rewards for another population model; got rewards="
+            f"{problem.rewards!r}, for which there is the mixture alone. Ask without it."
+        )
     if log_evidence is None:
         model = population_model(problem, settings)
-        log_evidence = learn_log_evidence(rng_key, model, users, settings.inference)
+        config = inference_config(problem, settings)
+        log_evidence = learn_log_evidence(rng_key, model, users, config)
     learned: dict[Candidate, float] = {"nonparametric": log_evidence}
-    # Rewards that are yes or no have no grid.
-    if has_other_model and problem.rewards == "gaussian":
+    if has_other_model:
         is_mixture = choose_model(problem, settings).name == "mixture"
         name: Literal["log-density", "mixture"] = "log-density" if is_mixture else "mixture"
-        other = population_model(problem, replace(settings, model=name))
-        other_key = jax.random.fold_in(rng_key, 1)
-        learned[name] = learn_log_evidence(other_key, other, users, settings.inference)
+        told = replace(settings, model=name)
+        other, config = population_model(problem, told), inference_config(problem, told)
+        learned[name] = learn_log_evidence(jax.random.fold_in(rng_key, 1), other, users, config)
     return compare(design, users, learned)
 
 

@@ -5,8 +5,9 @@ is asked for, and whoever has not installed it is told how.
 """
 
 import os
+import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,8 @@ from cocobandits.errors import ConfigurationError, InputError
 
 # Columns that a CSV reader would take for numbers if ids or names are digits.
 _TEXTS = ("decision", "user", "arm", "status")
+# A field, in quotes or not, and what ends it.
+_FIELD = re.compile(r'("(?:[^"]|"")*"|[^",\r\n]*)(,|\r?\n|\r|\Z)')
 
 
 class Format(NamedTuple):
@@ -84,13 +87,41 @@ def _feather() -> Format:
 
 def _csv() -> Format:
     csv = import_arrow("pyarrow.csv")
-    # A category may be called NA: only a field without anything, quotes included, is missing.
-    convert_options = csv.ConvertOptions(
-        column_types=dict.fromkeys(_TEXTS, "string"),
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    parse_options = csv.ParseOptions(newlines_in_values=True)
-    read = partial(csv.read_csv, parse_options=parse_options, convert_options=convert_options)
+
+    def read(path: str) -> Any:
+        # A category may be called NA: only a field without anything, quotes included, is missing.
+        convert_options = csv.ConvertOptions(
+            column_types=dict.fromkeys((*_TEXTS, *_quoted_columns(path)), "string"),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        parse_options = csv.ParseOptions(newlines_in_values=True)
+        return csv.read_csv(path, parse_options=parse_options, convert_options=convert_options)
+
     return Format(csv.write_csv, read)
+
+
+def _quoted_columns(path: str) -> list[str]:
+    """List the columns whose first value is in quotes: a text, also if it looks like a number."""
+    rows = _raw_rows(Path(path).read_text(encoding="utf-8"))
+    names = [field.strip('"').replace('""', '"') for field in next(rows, [])]
+    firsts: dict[str, str] = {}
+    for row in rows:
+        firsts |= {
+            name: field
+            for name, field in zip(names, row, strict=False)
+            if field and name not in firsts
+        }
+        if len(firsts) == len(names):
+            break
+    return [name for name, field in firsts.items() if field.startswith('"')]
+
+
+def _raw_rows(text: str) -> Iterator[list[str]]:
+    row: list[str] = []
+    for match in _FIELD.finditer(text):
+        row.append(match.group(1))
+        if match.group(2) != ",":
+            yield row
+            row = []

@@ -129,7 +129,7 @@ def write_log(table: "pa.Table", path: str | Path) -> None:
 
 
 def read_log(path: str | Path) -> "pa.Table":
-    """Read a table that `write_log` wrote; from a CSV, ids and arms stay texts.
+    """Read a table that `write_log` wrote; from a CSV, what is in quotes stays text.
 
     Raises:
         ConfigurationError: pyarrow is not installed.

@@ -139,7 +139,9 @@ class Questions(ABC):
         which takes seconds to minutes.
 
         Raises:
-            ConfigurationError: the population that settings ask for is too large for these arms.
+            ConfigurationError: the population that settings ask for, or the other one, is too large
+                for these arms.
+            UnsupportedError: rewards are yes or no, and there is no other model for them.
             NumericalError: no particle can explain the rewards.
         """
         self._adopt()
@@ -224,7 +226,7 @@ class Questions(ABC):
 
         Raises:
             ConfigurationError: pyarrow is not installed.
-            InputError: no decision has a reward.
+            InputError: fewer than two users have a reward.
         """
         return to_open_bandit(self.log())
 

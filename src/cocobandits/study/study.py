@@ -32,6 +32,7 @@ from cocobandits.study.learner import Learner
 from cocobandits.study.questions import Questions
 from cocobandits.study.rewards import RewardDesign, RewardKind
 from cocobandits.study.roster import Roster, raise_to_floors
+from cocobandits.study.units import is_name
 from cocobandits.study.users import Users
 
 _LOG = logging.getLogger(__name__)
@@ -304,7 +305,7 @@ class Study(Questions):
             UnsupportedError: the policy was told of the arms there were.
             NumericalError: moves in the background failed.
         """
-        if not isinstance(name, str) or not name.strip():
+        if not is_name(name):
             raise InputError(f"Expected a non-empty text; got name={name!r}. Give the arm a name.")
         if name in self.design.arms:
             raise ConflictError(

@@ -34,6 +34,17 @@ def is_truth(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
+def is_name(name: object) -> bool:
+    """Tell whether something can name a user or an arm, also in a file."""
+    if not isinstance(name, str) or not name.strip():
+        return False
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # half a character
+        return False
+    return True
+
+
 def check_names(kind: str, names: tuple[str, ...]) -> None:
     """Refuse names that are empty, no texts, or not different.
 
@@ -41,7 +52,7 @@ def check_names(kind: str, names: tuple[str, ...]) -> None:
         ConfigurationError: one of them is.
     """
     for name in names:
-        if not isinstance(name, str) or not name.strip():
+        if not is_name(name):
             raise ConfigurationError(
                 f"Expected a non-empty text as name; got {kind}={name!r}. Give every {kind} a name."
             )

@@ -18,7 +18,7 @@ from cocobandits.study.context import (
     show_context,
     standardise_context,
 )
-from cocobandits.study.units import FloatVector, Truths
+from cocobandits.study.units import FloatVector, Truths, is_name
 
 
 class Users:
@@ -92,7 +92,7 @@ class Users:
             InputError: the name is refused.
             ConflictError: the user is enrolled with another context, or has withdrawn.
         """
-        if not isinstance(user, str) or not user.strip():
+        if not is_name(user):
             raise InputError(f"Expected a non-empty text; got user={user!r}. Give a user id.")
         if user in self.withdrawn:
             raise ConflictError(

@@ -38,6 +38,10 @@ class Contest(NamedTuple):
 class Arms(Protocol):
     """Independent arms within each type."""
 
+    @property
+    def support(self) -> tuple[float, float]:
+        """Where means can lie."""
+
     def mean(self) -> TypeArms:
         """Compute E[μ_a]."""
 
@@ -80,6 +84,11 @@ class GaussianArms:
     location: Float[Array, "*each type arm"]
     spread: Float[Array, "*each type arm"]  # variances
     noise: Float[Array, "*each type"]  # standard deviation of a reward
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Anywhere."""
+        return -math.inf, math.inf
 
     def mean(self) -> TypeArms:
         """Compute E[μ_a]."""

@@ -67,7 +67,8 @@ class MixtureBelief(Belief):
         """Lay out values around every arm's mean, closest where most of the belief is."""
         steps = jnp.asarray(np.sinh(np.linspace(-_REACH, _REACH, _NUM_STEPS)))
         deviation = jnp.sqrt(self.variance())
-        return jnp.sort((self.mean()[:, None] + deviation[:, None] * steps[None, :]).ravel())
+        spread = (self.mean()[:, None] + deviation[:, None] * steps[None, :]).ravel()
+        return jnp.clip(jnp.sort(spread), *self.arms.support)
 
     def cumulative(self, values: Values) -> ArmValues:
         """Compute P(μ_a ≤ value), a block of types at a time."""

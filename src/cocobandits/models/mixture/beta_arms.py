@@ -1,11 +1,9 @@
 """Arms that succeed or fail: Beta-distributed chances, the family of yes/no rewards."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import betaln
 from jaxtyping import Array, Float, Int
 
@@ -16,14 +14,12 @@ from cocobandits.models.mixture.arms import (
     Contest,
     TypeArms,
     TypeValues,
-    settle,
 )
-from cocobandits.types import ArmVector, RngKey, Values
+from cocobandits.types import ArmVector, RngKey, Scalar, Values
 
-# Nodes in logits of chances, and how many times 1/α and 1/β they reach where few were seen.
-_NUM_LOGITS, _TAIL = 64, 5.0
-_FAR = 2.0
-_NUM_ANGLES = 96
+# Nodes in logits of chances, in tails and beyond, and how many times 1/α and 1/β tails reach.
+_NUM_TAIL, _NUM_CORE, _TAIL = 24, 48, 8.0
+LEAST_CHANCE = 1e-15
 
 
 @jax.tree_util.register_dataclass
@@ -39,6 +35,11 @@ class BetaArms:
     def width(self) -> float:
         """From failure to success, in units of reward."""
         return self.range[1] - self.range[0]
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """From sure failure to sure success."""
+        return self.range
 
     def mean(self) -> TypeArms:
         """Compute E[μ_a]."""
@@ -57,23 +58,45 @@ class BetaArms:
     def contest(self) -> Contest:
         """Integrate as for Gaussian arms, over the logit, in which all Beta laws are smooth.
 
-        Distribution functions are summed up from the top, each step by values and slopes at both
-        its ends, since the incomplete Beta function takes ten times as long.
+        Integrals over a step take values and slopes at both its ends. Distribution functions are
+        summed up so too, since the incomplete Beta function takes ten times as long. The density
+        of the best mean, where it is arm a, is f_a ∏ F_b, whose slope is that times
+        f_a'/f_a + Σ_{b≠a} f_b/F_b.
         """
         alpha, beta = self.successes.astype(float), self.failures.astype(float)
-        nodes = _logit_nodes(alpha, beta)
-        speed, bend = nodes.speed[:, None, :], nodes.bend[:, None, :]
-        density, slope = _beta_density(
-            alpha[:, :, None], beta[:, :, None], nodes.logits[:, None, :]
-        )
-        mass, slope = density * speed, slope * speed**2 + density * bend
-        ends = (mass[..., :-1] + mass[..., 1:]) / 2
-        steps = ends + (slope[..., :-1] - slope[..., 1:]) / 12
+        logits = _contest_logits(alpha, beta)
+        density, slope = _beta_density(alpha[:, :, None], beta[:, :, None], logits[:, None, :])
+        steps = _integrals(jnp.diff(logits, axis=1)[:, None, :], density, density * slope)
         above = jnp.cumsum(steps[..., ::-1], axis=2)[..., ::-1]
         below = jnp.clip(1 - jnp.pad(above, ((0, 0), (0, 0), (0, 1))), LEAST_VARIANCE, 1.0)
-        points = self.range[0] + self.width * nodes.chances
-        contest = settle(points, mass / below, jnp.prod(below, axis=1))
+        hazard = density / below
+        best = hazard * jnp.prod(below, axis=1)[:, None, :]
+        bend = best * (slope + jnp.sum(hazard, axis=1)[:, None, :] - hazard)
+        contest = self._settled(logits, best, bend)
         return jax.tree.map(lambda part: part.astype(self.successes.dtype), contest)
+
+    def _settled(
+        self, logits: Float[Array, "type node"], best: TypeValues, bend: TypeValues
+    ) -> Contest:
+        """Sum over logits at which the largest mean may be, arm by arm."""
+        gaps = jnp.diff(logits, axis=1)
+        wins = jnp.sum(_integrals(gaps[:, None, :], best, bend), axis=2)
+        total = jnp.sum(wins, axis=1)
+        chance = jax.nn.sigmoid(logits)
+        # Chances and their squares change with the logit at the rates p(1-p) and 2p²(1-p).
+        density, slope = jnp.sum(best, axis=1), jnp.sum(bend, axis=1)
+        rate = chance * (1 - chance)
+        moments = [
+            jnp.sum(_integrals(gaps, density * value, slope * value + density * growth), axis=1)
+            / total
+            for value, growth in ((chance, rate), (chance**2, 2 * chance * rate))
+        ]
+        variance = jnp.maximum(moments[1] - moments[0] ** 2, 0.0)
+        return Contest(
+            wins / total[:, None],
+            self.range[0] + self.width * moments[0],
+            self.width**2 * variance,
+        )
 
     def joint(self, shares: Float[Array, " type"], rewards: Values) -> TypeValues:
         """Compute the probability of failure or success."""
@@ -91,15 +114,22 @@ class BetaArms:
         return mean, self.width**2 * _beta_variance(alpha, beta)
 
     def cumulative(self, values: Values) -> TypeValues:
-        """Read the summed masses between the nodes."""
-        chances, mass = self._masses()
-        places = self.range[0] + self.width * chances
-        reached = jnp.cumsum(mass, axis=2) - mass / 2
+        """Sum up the density of the logit, and read it in between."""
+        shares = (values.astype(float) - self.range[0]) / self.width
+        inside = jnp.clip(shares, LEAST_CHANCE, 1 - LEAST_CHANCE)
+        places = jnp.log(inside) - jnp.log1p(-inside)
 
-        def read(row: Float[Array, " node"]) -> Values:
-            return jnp.interp(values, places, row, left=0.0, right=1.0)
+        def read(alpha: Scalar, beta: Scalar) -> Values:
+            logits = _own_logits(alpha, beta)
+            density, slope = _beta_density(alpha, beta, logits)
+            steps = _integrals(jnp.diff(logits), density, density * slope)
+            reached = jnp.pad(jnp.cumsum(steps), (1, 0))
+            return jnp.interp(places, logits, reached / reached[-1])
 
-        return jax.vmap(jax.vmap(read))(reached)
+        counts = self.successes.astype(float), self.failures.astype(float)
+        reached = jax.vmap(jax.vmap(read))(*counts)
+        ends = (shares >= 1).astype(float)[None, None, :]
+        return jnp.where(((shares <= 0) | (shares >= 1))[None, None, :], ends, reached)
 
     def condition(self, statistics: Statistics) -> tuple["BetaArms", Float[Array, " type"]]:
         """Count successes and failures."""
@@ -126,12 +156,6 @@ class BetaArms:
     ) -> tuple[Float[Array, " place"], "BetaArms"]:
         """Return them as they are."""
         return log_weights, self
-
-    def _masses(self) -> tuple[Values, TypeValues]:
-        chances = _chances()
-        logs = (self.successes - 0.5)[:, :, None] * jnp.log(chances)[None, None, :]
-        logs += (self.failures - 0.5)[:, :, None] * jnp.log1p(-chances)[None, None, :]
-        return chances, jax.nn.softmax(logs, axis=2)
 
 
 def beta_log_evidence(
@@ -173,61 +197,62 @@ def count_outcomes(
     return successes, statistics.count - successes
 
 
-class _LogitNodes(NamedTuple):
-    """Nodes for chances: logits, their first and second differences, and what chances are there."""
+def _contest_logits(alpha: TypeArms, beta: TypeArms) -> Float[Array, "type node"]:
+    """Lay out logits from an anchor to both sides, at distances that grow with their own.
 
-    logits: Float[Array, "type node"]
-    speed: Float[Array, "type node"]
-    bend: Float[Array, "type node"]
-    chances: Float[Array, "type node"]
-
-
-def _logit_nodes(alpha: TypeArms, beta: TypeArms) -> _LogitNodes:
-    """Lay out nodes as for Gaussian arms, further where the tails e^(α·logit) are long."""
-    centre = _logit_mean(alpha) - _logit_mean(beta)
-    deviation = jnp.sqrt(_logit_variance(alpha) + _logit_variance(beta))
-    tops = centre + REACH * deviation + _TAIL / beta
-    low = jnp.max(centre - REACH * deviation - _TAIL / alpha, axis=1, keepdims=True)
-    scale = jnp.min(jnp.where(tops >= low, deviation, jnp.inf), axis=1, keepdims=True)
-    step = jnp.arcsinh((jnp.max(tops, axis=1, keepdims=True) - low) / scale) / (_NUM_LOGITS - 1)
-    number = jnp.arange(_NUM_LOGITS, dtype=float)[None, :]
-    logits = low + scale * jnp.sinh(step * number)
-    # Where nodes are far apart, chances go from none to all between two of them.
-    halfway = low + scale * jnp.sinh(step * (jnp.arange(_NUM_LOGITS + 1)[None, :] - 0.5))
-    gaps = jnp.diff(halfway, axis=1)
-    averages = jnp.diff(jax.nn.softplus(halfway), axis=1) / gaps
-    return _LogitNodes(
-        logits,
-        scale * step * jnp.cosh(step * number),
-        scale * step**2 * jnp.sinh(step * number),
-        jnp.where(gaps > _FAR, averages, jax.nn.sigmoid(logits)),
+    Below the anchor some arm is better, unless it is in the tail e^(α·logit) of few successes:
+    laws have a core of at most a few logits, and tails that may be far longer. Narrow cores that
+    can win lie next to the anchor, as for Gaussian arms; tails need few nodes.
+    """
+    centre, width = _core(alpha, beta)
+    anchor = jnp.max(centre - REACH * width, axis=1, keepdims=True)
+    tops = centre + REACH * width + _TAIL / beta
+    low = jnp.max(centre - REACH * width - _TAIL / alpha, axis=1, keepdims=True)
+    scale = jnp.min(jnp.where(tops >= low, width, jnp.inf), axis=1, keepdims=True)
+    return jnp.concatenate(
+        [
+            anchor - _growing(anchor - low, scale, _NUM_TAIL)[:, :0:-1],
+            anchor + _growing(jnp.max(tops, axis=1, keepdims=True) - anchor, scale, _NUM_CORE),
+        ],
+        axis=1,
     )
 
 
+def _own_logits(alpha: Scalar, beta: Scalar) -> Values:
+    """Lay out logits for one law alone, from its core to both sides."""
+    centre, width = _core(alpha, beta)
+    reaches = REACH * width + _TAIL / alpha, REACH * width + _TAIL / beta
+    left, right = (_growing(reach, width, _NUM_CORE) for reach in reaches)
+    return jnp.concatenate([centre - left[:0:-1], centre + right])
+
+
+def _growing(reach: Array, scale: Array, num_nodes: int) -> Array:
+    """Go from zero to a reach in steps that grow with the distance."""
+    even = jnp.linspace(0.0, 1.0, num_nodes).reshape((1,) * (reach.ndim - 1) + (-1,))
+    return scale * jnp.sinh(jnp.arcsinh(reach / scale) * even)
+
+
+def _core(alpha: Array, beta: Array) -> tuple[Array, Array]:
+    """Say about where the logit lies, and how widely, tails apart."""
+    up, down = alpha + 0.5, beta + 0.5
+    return jnp.log(up / down), jnp.sqrt(1 / up + 1 / down)
+
+
+def _integrals(gaps: Array, values: Array, slopes: Array) -> Array:
+    """Integrate over every step the cubic that has these values and slopes at its ends."""
+    ends = (values[..., :-1] + values[..., 1:]) / 2
+    return gaps * ends + gaps**2 * (slopes[..., :-1] - slopes[..., 1:]) / 12
+
+
 def _beta_density(alpha: Array, beta: Array, logits: Array) -> tuple[Array, Array]:
-    """Compute the density of the logit of a Beta-distributed chance, and its slope."""
+    """Compute the density of the logit of a Beta-distributed chance, and its logarithm's slope."""
     norm = betaln(alpha, beta)
     density = jnp.exp(
         alpha * jax.nn.log_sigmoid(logits) + beta * jax.nn.log_sigmoid(-logits) - norm
     )
-    return density, density * (alpha - (alpha + beta) * jax.nn.sigmoid(logits))
-
-
-def _logit_mean(shape: Array) -> Array:
-    """Compute ψ, to a tenth: nodes need no more."""
-    return jnp.log(shape + 0.5) - 1 / shape
-
-
-def _logit_variance(shape: Array) -> Array:
-    """Compute ψ', to a fifth."""
-    return 1 / shape**2 + 1 / (shape + 0.5)
+    return density, alpha - (alpha + beta) * jax.nn.sigmoid(logits)
 
 
 def _beta_variance(alpha: Array, beta: Array) -> Array:
     total = alpha + beta
     return alpha * beta / (total**2 * (total + 1))
-
-
-def _chances() -> Values:
-    angles = (np.arange(_NUM_ANGLES) + 0.5) * np.pi / (2 * _NUM_ANGLES)
-    return jnp.asarray(np.sin(angles) ** 2)

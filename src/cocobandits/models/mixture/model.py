@@ -29,7 +29,7 @@ from cocobandits.models.mixture.belief import MixtureBelief
 from cocobandits.models.mixture.beta_arms import BetaArms, beta_log_evidence, count_outcomes
 from cocobandits.models.mixture.config import MixtureConfig
 from cocobandits.models.mixture.factors import FactorArms, gaussian_rows, num_places
-from cocobandits.models.mixture.population import _LOGITS, _PULLS, _SPREAD, Layout, Population
+from cocobandits.models.mixture.population import LOGITS, PULLS, SPREAD, Layout, Population
 from cocobandits.models.rewards import RewardGrid
 from cocobandits.types import (
     Context,
@@ -284,6 +284,6 @@ def stick_breaking(logits: Float[Array, " stick"]) -> Float[Array, " component"]
 
 def _chances(means: Array, spreads: Array) -> tuple[Array, Array]:
     """Turn means and spreads into the two counts of Beta laws."""
-    logits, pulls = _LOGITS * means, _PULLS * (_SPREAD / spreads) ** 2
+    logits, pulls = LOGITS * means, PULLS * (SPREAD / spreads) ** 2
     successes, failures = pulls * jax.nn.sigmoid(logits), pulls * jax.nn.sigmoid(-logits)
     return jnp.maximum(successes, _FEWEST_PULLS), jnp.maximum(failures, _FEWEST_PULLS)

@@ -31,11 +31,11 @@ _LEVEL, _LEVEL_DEVIATION = 0.6, 0.5  # of components' constants around it
 _SLOPE, _SLOPE_DEVIATION = 0.35, 0.8  # of lines in each feature
 _OWN_SLOPE = 0.6  # components' own lines, as a share of that
 _LOADING, _LOADING_DEVIATION = 0.15, 0.8  # of factors
-_SPREAD, _SPREAD_DEVIATION = 0.15, 0.8
+SPREAD, _SPREAD_DEVIATION = 0.15, 0.8
 _COMPONENT_SPREAD, _ARM_SPREAD = 0.4, 0.3
 _STICK, _STICK_SLOPE, _STICK_SHIFT = 1.0, 1.0, 1.0
 # Of chances: how many earlier pulls a component's belief is worth, and logits per unit of mean.
-_PULLS, _LOGITS = 15.0, 1.5
+PULLS, LOGITS = 15.0, 1.5
 
 _WALK_STEPS = 8
 _LONGEST_STEP, _SHORTEST_SHARE = 1.0, 0.05
@@ -179,7 +179,7 @@ class Layout:
             line,
             arm["own"],
             own,
-            _SPREAD * jnp.exp(log_spread),
+            SPREAD * jnp.exp(log_spread),
             scales[-1] * arm["loadings"],
             self._noise(shared["noise"]),
         )

@@ -19,6 +19,8 @@ GOOD_TOP_SHARE = 0.25
 GOOD_UNSUPPORTED = 0.01
 # Beyond half, an estimate tells more about what it assumes than about what was seen.
 MOST_UNSUPPORTED = 0.5
+# Weights have the mean one; a log in which they average half or twice of it is an odd one.
+MOST_MEAN_WEIGHT = 2.0
 # Sums of probabilities that ought to be zero differ from it by less.
 _NOTHING = 1e-9
 _COUNTED = "ips counts it as reward zero, snips as the average of the rest, dr as its model says"
@@ -35,6 +37,7 @@ class Overlap:
     Attributes:
         effective_decisions: (Σw)² / Σw² over decisions.
         effective_users: the same over users, whose weights are summed first.
+        mean_weight: over decisions; one is expected.
         largest_weight: of one decision.
         top_share: share of all weight in the 1 % of decisions with the largest.
         unsupported_share: share of the target's probability on arms of logged probability zero.
@@ -43,6 +46,7 @@ class Overlap:
 
     effective_decisions: float
     effective_users: float
+    mean_weight: float
     largest_weight: float
     top_share: float
     unsupported_share: float
@@ -55,6 +59,7 @@ class Overlap:
             return "none"
         is_good = (
             self.effective_users >= GOOD_USERS
+            and 1 / MOST_MEAN_WEIGHT <= self.mean_weight <= MOST_MEAN_WEIGHT
             and self.top_share <= GOOD_TOP_SHARE
             and self.unsupported_share <= GOOD_UNSUPPORTED
         )
@@ -81,6 +86,8 @@ class Overlap:
             faults.append(f"{share:.3g} % of what the target plays had probability zero")
         if self.effective_users < GOOD_USERS:
             faults.append(f"effectively {self.effective_users:.1f} users count")
+        if not 1 / MOST_MEAN_WEIGHT <= self.mean_weight <= MOST_MEAN_WEIGHT:
+            faults.append(f"weights average {self.mean_weight:.2g}, where 1 is expected")
         if self.top_share > GOOD_TOP_SHARE:
             faults.append(f"1 % of decisions hold {100 * self.top_share:.0f} % of the weight")
         return faults
@@ -95,6 +102,7 @@ def measure_overlap(logged: LoggedDecisions, target: PerArm, weights: PerDecisio
     return Overlap(
         _effective_number(weights),
         _effective_number(by_user),
+        float(weights.mean()),
         float(weights.max()),
         float(np.sort(weights)[-num_top:].sum() / total) if total > 0 else 0.0,
         float(np.sum(target[logged.probabilities == 0]) / len(target)),

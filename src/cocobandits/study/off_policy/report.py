@@ -12,8 +12,10 @@ estimates of the target's mean reward per decision, over the users and contexts 
   rewards, which leaves a bias of order 1/n, below the standard error of order 1/√n.
 
 All of this holds if the target has no probability where the log has none (see `Overlap`); if who is
-served, how often, and whose reward is missing does not depend on rewards; and if a reward depends
-on the arm given now, not on arms given before. The target is judged decision by decision.
+served, how often, and whose reward is missing does not depend on rewards; if a reward depends on
+the arm given now, not on arms given before; and if no context was added after a decision that the
+target could not have known then, since a log holds what is known now. The target is judged decision
+by decision.
 
 Intervals take users for independent, and decisions of one user not. They are approximate: they need
 many users, and under an adaptive policy also probabilities that stay away from zero and settle; a

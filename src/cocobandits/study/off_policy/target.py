@@ -28,10 +28,20 @@ def target_probabilities(target: Target, logged: LoggedDecisions) -> PerArm:
     columns = logged.contexts.values()
     rows = list(zip(*columns, strict=True)) if columns else [()] * len(logged.chosen)
     answers = {
-        row: _vector(target(dict(zip(features, row, strict=True))), logged.arms)
+        row: _vector(_ask(target, dict(zip(features, row, strict=True))), logged.arms)
         for row in dict.fromkeys(rows)
     }
     return np.stack([answers[row] for row in rows])
+
+
+def _ask(target: Callable[[dict[str, ContextValue]], Mix], context: dict[str, ContextValue]) -> Mix:
+    try:
+        return target(context)
+    except Exception as error:
+        raise InputError(
+            f"Expected a target that answers for every context; got {type(error).__name__} "
+            f"({error}) for context={context!r}. A missing feature is None."
+        ) from error
 
 
 def _vector(mix: Any, arms: tuple[str, ...]) -> list[float]:
