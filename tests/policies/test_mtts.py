@@ -1,6 +1,8 @@
 """MTTS against the dense joint Gaussian of coefficients, arm means and single rewards."""
 
 import itertools
+import json
+from dataclasses import asdict, replace
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +10,9 @@ import numpy as np
 import pytest
 
 from cocobandits.environments.lmm import DESIGN, SLOPES
-from cocobandits.errors import ConfigurationError
+from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.models import gaussian_hierarchy
 from cocobandits.models.base import Statistics
-from cocobandits.policies import mtts
 from cocobandits.policies.base import Problem
 from cocobandits.policies.mtts import MttsPolicy, MttsSettings
 
@@ -27,9 +29,13 @@ HISTORIES = [
 # Four coefficients that the arms share, in five terms of the context.
 SHARED = np.random.default_rng(6).normal(size=(3, 4, 5)).tolist()
 SHARED_DESIGN = tuple(tuple(map(tuple, arm)) for arm in SHARED)
+# Deviations of arms that go together, apart, and hardly with each other.
+COVARIANCE = ((0.30, 0.21, -0.09), (0.21, 0.25, 0.02), (-0.09, 0.02, 0.11))
 SETTINGS = {
     "own lines": MttsSettings(None, -0.3, 0.8, 0.35),
     "shared coefficients": MttsSettings(SHARED_DESIGN, 0.4, 0.5, 0.1),
+    "tied arms": MttsSettings(SHARED_DESIGN, 0.4, 0.5, 0.9, COVARIANCE),
+    "own lines, tied arms": MttsSettings(None, -0.3, 0.8, 0.9, COVARIANCE),
 }
 
 
@@ -57,19 +63,23 @@ def design_matrix(settings, context):
     return np.array(settings.design) @ terms
 
 
+def deviation_covariance(settings):
+    if settings.user_covariance is None:
+        return settings.user_deviation**2 * np.eye(3)
+    return np.array(settings.user_covariance)
+
+
 def dense_posterior(settings, contexts, histories):
     """Stack (θ, μ_1, μ_2, …, all rewards) as one Gaussian vector, and condition on the rewards."""
     matrices = [design_matrix(settings, context) for context in contexts]
     num_coefficients, num_users = matrices[0].shape[1], len(matrices)
     size = num_coefficients + 3 * num_users
     # Rows of `root`: how θ and all μ follow from independent standard normals.
-    root = settings.user_deviation * np.eye(size)
-    root[:num_coefficients, :num_coefficients] = settings.coefficient_deviation * np.eye(
-        num_coefficients
-    )
+    root = settings.coefficient_deviation * np.eye(size)
     for user, matrix in enumerate(matrices):
         rows = slice(num_coefficients + 3 * user, num_coefficients + 3 * user + 3)
         root[rows, :num_coefficients] = settings.coefficient_deviation * matrix
+        root[rows, rows] = np.linalg.cholesky(deviation_covariance(settings))
     centre = np.full(num_coefficients, settings.coefficient_mean)
     mean = np.concatenate([centre, *(matrix @ centre for matrix in matrices)])
     covariance = root @ root.T
@@ -113,13 +123,13 @@ def test_beliefs_match_the_dense_joint_gaussian(policy):
 
 
 def test_prior_adds_the_deviation_of_a_newcomer_to_the_line(policy):
-    """N(Φ θ̂, Φ Λ⁻¹ Φᵀ + s² I), θ̂ and Λ from the dense posterior."""
+    """N(Φ θ̂, Φ Λ⁻¹ Φᵀ + Σ), θ̂ and Λ from the dense posterior."""
     coefficients, uncertainty = dense_posterior(policy.settings, CONTEXTS, HISTORIES)[0]
     context = np.array([-0.2, 1.0])
     matrix = design_matrix(policy.settings, context)
     belief = policy.prior(learned(policy), jnp.asarray(context))
     np.testing.assert_allclose(belief.means[0], matrix @ coefficients, atol=1e-10)
-    spread = matrix @ uncertainty @ matrix.T + policy.settings.user_deviation**2 * np.eye(3)
+    spread = matrix @ uncertainty @ matrix.T + deviation_covariance(policy.settings)
     np.testing.assert_allclose(belief.covariances[0], spread, atol=1e-10)
 
 
@@ -145,16 +155,54 @@ def test_an_update_touches_one_row_and_fixed_sums(policy):
     """A larger table compiles nothing new: no array of its size enters the arithmetic."""
     state = learned(policy)
     large = state._replace(users=state.users._grow(4096))
-    compiled = mtts._replace_terms._cache_size()
+    compiled = gaussian_hierarchy.replaced._cache_size()
     statistics = state.users.of(3)[1].add(2, 0.8)
     small, _ = policy.update(jax.random.key(0), state, 3, statistics)
     grown, _ = policy.update(jax.random.key(0), large, 3, statistics)
-    assert mtts._replace_terms._cache_size() == compiled
+    assert gaussian_hierarchy.replaced._cache_size() == compiled
     for left, right in zip(small.sums, grown.sums, strict=True):
         np.testing.assert_array_equal(left, right)
     others = np.delete(np.arange(4096), 3)
     for before, after in zip(large.users.statistics, grown.users.statistics, strict=True):
         np.testing.assert_array_equal(before[others], after[others])
+
+
+def test_tied_deviations_carry_a_user_s_rewards_to_other_arms():
+    """With Σ a reward of arm 1 lifts arm 2 of the same user, and of nobody else as much."""
+    shifts = {}
+    for name in ("own lines", "own lines, tied arms"):
+        policy = MttsPolicy(PROBLEM, SETTINGS[name])
+        before = learned(policy)
+        statistics = before.users.of(2)[1].add(0, 1.8)
+        after, _ = policy.update(jax.random.key(0), before, 2, statistics)
+        means = [
+            policy.read(state, *state.users.of(2), read_gaussian).values[0][0]
+            for state in (before, after)
+        ]
+        shifts[name] = float(means[1][1] - means[0][1])
+    assert abs(shifts["own lines"]) < 0.01
+    assert shifts["own lines, tied arms"] > 0.2
+
+
+def test_many_rewards_leave_a_covariance():
+    """A million rewards of two arms: positive, symmetric, and the noise of the averages."""
+    policy = MttsPolicy(PROBLEM, SETTINGS["tied arms"])
+    state = learned(policy)
+    many = Statistics(*(jnp.array(row) for row in ([1e6, 0, 4e6], [3e5, 0, -2e6], [2e5, 0, 4e6])))
+    state, _ = policy.update(jax.random.key(0), state, 1, many)
+    _, (mean, covariance) = policy.read(state, *state.users.of(1), read_gaussian)
+    np.testing.assert_allclose(mean[0][jnp.array([0, 2])], [0.3, -0.5], atol=1e-6)
+    variances = np.diagonal(covariance[0])[[0, 2]]
+    np.testing.assert_allclose(variances, NOISE**2 / np.array([1e6, 4e6]), rtol=1e-6)
+    np.testing.assert_array_equal(covariance[0], covariance[0].T)
+    assert np.linalg.eigvalsh(covariance[0])[0] > 0
+
+
+def test_settings_come_back_from_json():
+    for settings in SETTINGS.values():
+        copy = MttsSettings(**json.loads(json.dumps(asdict(settings))))
+        assert copy == settings
+        assert hash(copy) == hash(settings)
 
 
 def test_design_of_the_mixed_model_environment():
@@ -193,3 +241,27 @@ def test_settings_are_refused(name, value):
 def test_designs_are_refused(design, message):
     with pytest.raises(ConfigurationError, match=message):
         MttsPolicy(PROBLEM, MttsSettings(design))
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        ((1.0, 0.0), (0.0, 1.0)),
+        ((1.0, 0.2, 0.0), (0.3, 1.0, 0.0), (0.0, 0.0, 1.0)),
+        ((1.0, 2.0, 0.0), (2.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+        ((1.0, float("nan"), 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+        ((1.0,), (0.0, 1.0), (0.0, 0.0, 1.0)),
+        "large",
+    ],
+    ids=["too few arms", "asymmetric", "not positive", "not finite", "ragged", "no numbers"],
+)
+def test_covariances_are_refused(covariance):
+    settings = MttsSettings(user_covariance=covariance)
+    with pytest.raises(ConfigurationError, match=r"matrix of 3 × 3.*got user_covariance="):
+        MttsPolicy(PROBLEM, settings)
+
+
+def test_a_given_covariance_takes_no_further_arm():
+    policy = MttsPolicy(PROBLEM, replace(SETTINGS["own lines"], user_covariance=COVARIANCE))
+    with pytest.raises(UnsupportedError, match="without a user_covariance of its own"):
+        policy.add_arm(jax.random.key(0), learned(policy))

@@ -1,34 +1,37 @@
 """Thompson sampling with a Gaussian linear mixed model (MTTS; Wan, Ge and Song, NeurIPS 2021).
 
-Its authors assume that arm means are linear in known features, with coefficients shared by all
-users, and that each user deviates from that line by independent Gaussians of a known size:
+Arm means are linear in known features, with coefficients shared by all users, and each user
+deviates from that line by a Gaussian of known covariance:
 
-    θ ~ N(m, v I),   μ_i = Φ(x_i) θ + δ_i,   δ_i ~ N(0, s² I),   r = μ_ia + N(0, σ²)
+    θ ~ N(m, v I),   μ_i = Φ(x_i) θ + δ_i,   δ_i ~ N(0, Σ),   r = μ_ia + N(0, σ²)
 
-Everything is Gaussian, so the posterior is exact. A user's average reward of an arm is all that
-arm's rewards say about θ, with variance s² + σ²/n; the sums of those terms are the whole memory,
-and a changed statistic replaces its own terms: O(d³ + K) per update, whoever came before.
+It draws θ̃ from the posterior given all rewards, then a user's means given θ̃ and that user's
+rewards, and plays the largest. What is played here is the same law without the draws: P(arm is
+best) under the exact marginal (`models.gaussian_hierarchy`).
+
+Its authors assume that Φ, m, v, Σ and σ are known. Here Φ is linear in the terms of the context,
+and by default a line for every arm; by default Σ = s² I, under which rewards of one arm say nothing
+about how a user deviates in others. A context of which not all is known enters by its average
+terms, without the spread that this adds.
+
+Of the criteria of the paper's Table 1 it meets: learning across users (θ); concurrent users and
+users who join at any time (sums over whoever there is); and telling uncertainties apart (noise σ,
+user Σ, population Λ⁻¹). Partial context it meets only with a Σ that ties arms to each other. The
+latent structure of rewards is Gaussian around a line, so it is not nonparametric.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from cocobandits.errors import ConfigurationError, UnsupportedError
-from cocobandits.models.base import Belief, Statistics
-from cocobandits.models.features import FeatureKinds, expected_terms, num_terms
-from cocobandits.models.gaussian_belief import GaussianBelief
-from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Policy, Problem, Readings
-from cocobandits.types import ArmVector, Number, PossibleContext, RngKey
-
-Design = Float[Array, "arm coefficient"]
+from cocobandits.models.features import num_terms
+from cocobandits.models.gaussian_mixture import freeze
+from cocobandits.models.linear_mixed import LinearMixedModel
+from cocobandits.policies.base import Problem
+from cocobandits.policies.hierarchy import HierarchyPolicy, covariance_matrix
 
 
 @dataclass(frozen=True)
@@ -40,19 +43,20 @@ class MttsSettings:
             (1, x). None gives every arm its own line: one-hot(arm) ⊗ (1, x).
         coefficient_mean: m, the same for all coefficients.
         coefficient_deviation: √v.
-        user_deviation: s.
+        user_deviation: s; Σ = s² I.
+        user_covariance: Σ itself, arm × arm as nested tuples; s counts for nothing then.
     """
 
     design: Any = None
     coefficient_mean: float = 0.0
     coefficient_deviation: float = 1.0
     user_deviation: float = 0.5
+    user_covariance: Any = None
 
     def __post_init__(self) -> None:
-        if self.design is not None:
+        for name in ("design", "user_covariance"):
             # Lists come back from JSON; tuples can be hashed.
-            rows = tuple(tuple(tuple(terms) for terms in arm) for arm in self.design)
-            object.__setattr__(self, "design", rows)
+            object.__setattr__(self, name, freeze(getattr(self, name)))
         if not np.isfinite(self.coefficient_mean):
             raise ConfigurationError(
                 f"Expected a finite number; got coefficient_mean={self.coefficient_mean}. Use 0."
@@ -86,184 +90,43 @@ class MttsSettings:
             )
         return tensor
 
-
-class Sums(NamedTuple):
-    """The coefficients are N(precision⁻¹ shift, precision⁻¹)."""
-
-    precision: Float[Array, "coefficient coefficient"]
-    shift: Float[Array, " coefficient"]
-
-
-class MttsState(NamedTuple):
-    """All users, and what their rewards say about the coefficients."""
-
-    users: UserTable
-    sums: Sums
-
-
-class MttsPolicy(Policy[MttsState]):
-    """Learn one line for all users, and each user's deviation from it."""
-
-    def __init__(self, problem: Problem, settings: MttsSettings) -> None:
-        self.problem = problem
-        self._noise = problem.known_noise()
-        self.settings = settings
-        self._tensor = jnp.asarray(settings.tensor(problem))
-
-    @property
-    def mean_range(self) -> tuple[float, float]:
-        """The declared range; Gaussian tails reach beyond it."""
-        return self.problem.reward_range
-
-    def init(self, rng_key: RngKey) -> MttsState:
-        """Start from the prior of the coefficients."""
-        del rng_key
-        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
-        num_coefficients = self._tensor.shape[1]
-        precision = jnp.eye(num_coefficients) / self.settings.coefficient_deviation**2
-        mean = jnp.full(num_coefficients, float(self.settings.coefficient_mean))
-        return MttsState(users, Sums(precision, precision @ mean))
-
-    def users(self, state: MttsState) -> UserTable:
-        """Read the users."""
-        return state.users
-
-    def enrol(self, state: MttsState, context: PossibleContext) -> MttsState:
-        """Add a row; a context alone says nothing about the coefficients."""
-        return state._replace(users=state.users.append(context))
-
-    def update(
-        self,
-        rng_key: RngKey,
-        state: MttsState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
-    ) -> tuple[MttsState, None]:
-        """Replace the user's terms in the sums."""
-        del rng_key
-        change = Change.of(state.users, user, statistics, context)
-        before, now = change.table.of(user)[0], change.context
-        variances = self.settings.user_deviation**2, self._noise**2
-        nothing = Statistics.empty(self.problem.num_arms)
-        old = state.users.of(user)[1]
-        without = _replace_terms(state.sums, self._design(before), old, nothing, variances)
-        sums = _replace_terms(without, self._design(now), nothing, statistics, variances)
-        return MttsState(change.applied(), sums), None
-
-    def probabilities(self, state: MttsState, user: int, arms: Arms = None) -> ArmVector:
-        """Compute P(arm is best) for a user."""
-        chosen = None if arms is None else jnp.asarray(arms)
-        return _best_probability(self._belief(state, *state.users.of(user)), chosen)
-
-    def add_arm(self, rng_key: RngKey, state: MttsState) -> tuple["MttsPolicy", MttsState]:
-        """Give the new arm its own line, of which nothing is known.
+    def mixed_model(self, problem: Problem, reward_noise: float) -> LinearMixedModel:
+        """Describe the population of a problem.
 
         Raises:
-            UnsupportedError: the design was given for the arms there were.
+            ConfigurationError: the given design or covariance does not fit it.
         """
-        del rng_key
-        if self.settings.design is not None:
-            raise UnsupportedError(
-                "Expected mtts without a design of its own; got settings.mtts.design for "
-                f"{self.problem.num_arms} arms. Start a new study with a row for every arm."
-            )
-        policy = MttsPolicy(self.problem.with_arm(), self.settings)
-        fresh = policy.init(jax.random.key(0)).sums
-        size = len(state.sums.shift)
-        sums = Sums(
-            fresh.precision.at[:size, :size].set(state.sums.precision),
-            fresh.shift.at[:size].set(state.sums.shift),
-        )
-        return policy, MttsState(state.users.with_arm(), sums)
-
-    def read(
-        self,
-        state: MttsState,
-        context: PossibleContext,
-        statistics: Statistics,
-        read_fn: Callable[[Belief], Any],
-    ) -> Readings:
-        """Read off the one belief there is."""
-        values = _read(read_fn, self._belief(state, context, statistics))
-        return Readings(jnp.zeros(1), jax.tree.map(lambda leaf: leaf[None], values))
-
-    def prior(self, state: MttsState, context: PossibleContext) -> GaussianBelief:
-        """Return N(Φ θ̂, Φ Λ⁻¹ Φᵀ + s² I)."""
-        return self._belief(state, context, Statistics.empty(self.problem.num_arms))
-
-    def _design(self, context: PossibleContext) -> Design:
-        return _design(self.problem.features, self._tensor, context)
-
-    def _belief(
-        self, state: MttsState, context: PossibleContext, statistics: Statistics
-    ) -> GaussianBelief:
-        return _belief(
-            state.sums,
-            self._design(context),
-            statistics,
-            self.settings.user_deviation**2,
-            self._noise,
+        covariance = self.user_covariance
+        if covariance is not None:
+            covariance = jnp.asarray(covariance_matrix(covariance, problem.num_arms))
+        return LinearMixedModel(
+            jnp.asarray(self.tensor(problem)),
+            float(self.coefficient_mean),
+            float(self.coefficient_deviation),
+            float(self.user_deviation),
+            float(reward_noise),
+            problem.features,
+            covariance,
         )
 
 
-@partial(jax.jit, static_argnames="kinds")
-def _design(
-    kinds: FeatureKinds, tensor: Float[Array, "arm coefficient term"], context: PossibleContext
-) -> Design:
-    return tensor @ expected_terms(kinds, context)
+class MttsPolicy(HierarchyPolicy):
+    """Learn a line of the context for all users, and each user's deviation from it."""
 
+    def __init__(self, problem: Problem, settings: MttsSettings) -> None:
+        super().__init__(problem, settings.mixed_model(problem, problem.known_noise()))
+        self.settings = settings
 
-@jax.jit
-def _replace_terms(
-    sums: Sums,
-    design: Design,
-    before: Statistics,
-    after: Statistics,
-    variances: tuple[Number, Number],
-) -> Sums:
-    """Take the user's old terms out of Λ and h, and put the new ones in."""
-    user_variance, noise_variance = variances
+    def widened(self, problem: Problem) -> "MttsPolicy":
+        """Give the new arm its own line.
 
-    def terms(statistics: Statistics) -> tuple[ArmVector, ArmVector]:
-        # n/(n s² + σ²) is 1/(s² + σ²/n), and zero without rewards.
-        scale = statistics.count * user_variance + noise_variance
-        return statistics.count / scale, statistics.total / scale
-
-    (old_weight, old_pull), (new_weight, new_pull) = terms(before), terms(after)
-    return Sums(
-        sums.precision + design.T @ ((new_weight - old_weight)[:, None] * design),
-        sums.shift + design.T @ (new_pull - old_pull),
-    )
-
-
-@partial(jax.jit, static_argnames="reward_noise")
-def _belief(
-    sums: Sums,
-    design: Design,
-    statistics: Statistics,
-    user_variance: Number,
-    reward_noise: float,
-) -> GaussianBelief:
-    """Combine the line with the user's own rewards.
-
-    The user's rewards are in θ̂ and Λ already; given θ, arms are independent with precision
-    1/s² + n/σ², and the uncertainty of θ reaches each arm through the share c of the line in it.
-    """
-    data = statistics.count / reward_noise**2
-    own_precision = 1 / user_variance + data
-    line = design @ jnp.linalg.solve(*sums)
-    mean = (line / user_variance + statistics.total / reward_noise**2) / own_precision
-    share = (1 / user_variance / own_precision)[:, None] * design
-    covariance = jnp.diag(1 / own_precision) + share @ jnp.linalg.solve(sums.precision, share.T)
-    return GaussianBelief(jnp.zeros(1), mean[None], covariance[None], reward_noise)
-
-
-@jax.jit
-def _best_probability(belief: GaussianBelief, arms: Any) -> ArmVector:
-    return (belief if arms is None else belief.among(arms)).best_probability()
-
-
-@partial(jax.jit, static_argnames="read_fn")
-def _read(read_fn: Callable[[Belief], Any], belief: GaussianBelief) -> Any:
-    return read_fn(belief)
+        Raises:
+            UnsupportedError: the design or the covariance was given for the arms there were.
+        """
+        for name in ("design", "user_covariance"):
+            if getattr(self.settings, name) is not None:
+                raise UnsupportedError(
+                    f"Expected mtts without a {name} of its own; got settings.mtts.{name} for "
+                    f"{self.problem.num_arms} arms. Start a new study with a row for every arm."
+                )
+        return MttsPolicy(problem, self.settings)

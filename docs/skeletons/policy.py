@@ -1,0 +1,73 @@
+"""Follow the arm with the best average over all users, and now and then any arm.
+
+Copy this file to `src/cocobandits/policies/<name>.py`. Replace this text by: the system with its
+source and formulas; what its authors assume, and how that is mapped to users, contexts and arms;
+and which of its promises the implementation keeps.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import Statistics
+from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
+from cocobandits.types import ArmVector, Number
+
+
+# What the policy has to be told. It becomes a field of `CocoSettings`, so it must be hashable, and
+# `study/storage.py` has to read it back.
+@dataclass(frozen=True)
+class FollowSettings:
+    """What the policy is told.
+
+    Attributes:
+        exploration: share of decisions in which every arm is as likely as the others.
+    """
+
+    exploration: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.exploration <= 1:
+            raise ConfigurationError(
+                f"Expected a share from 0 to 1; got exploration={self.exploration}. Use 0.1."
+            )
+
+
+# `PlainPolicy` remembers nothing but the table of users. What is a function of that table needs no
+# more: corrected and withdrawn rewards leave no trace. A policy with a memory of its own is a
+# `Policy` with a NamedTuple of arrays as its state, as `policies/hierarchy.py` is.
+class FollowPolicy(PlainPolicy):
+    """Play the arm with the best average so far; arms that nobody was given come first."""
+
+    def __init__(self, problem: Problem, settings: FollowSettings) -> None:
+        super().__init__(problem)
+        self.settings = settings
+
+    # Exact probabilities, not a drawn arm. With `arms`, of the best among these: not the
+    # probabilities of all arms, cut and rescaled.
+    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+        """Share out exploration among all arms, and the rest among those that are best."""
+        # Everybody is treated alike here. `state.users.of(user)` has this user's context and
+        # statistics, for a rule that looks at them.
+        del user
+        chosen = None if arms is None else jnp.asarray(arms)
+        return _probabilities(state.users.statistics, chosen, float(self.settings.exploration))
+
+    def widened(self, problem: Problem) -> "FollowPolicy":
+        """Make the same policy for a problem with another arm."""
+        return FollowPolicy(problem, self.settings)
+
+
+# Compiled once for all studies: a function of the module whose arguments are arrays. Rows of the
+# table beyond the last user are zero, and add nothing to sums.
+@jax.jit
+def _probabilities(statistics: Statistics, arms: Any, exploration: Number) -> ArmVector:
+    count, total = jnp.sum(statistics.count, axis=0), jnp.sum(statistics.total, axis=0)
+    averages = jnp.where(count > 0, total / jnp.maximum(count, 1.0), jnp.inf)
+    averages = averages if arms is None else averages[arms]
+    is_best = (averages == jnp.max(averages)).astype(float)
+    greedy = is_best / jnp.sum(is_best)
+    return greedy + exploration * (1 / len(averages) - greedy)

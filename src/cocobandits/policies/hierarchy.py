@@ -1,0 +1,147 @@
+"""Thompson sampling with a Gaussian hierarchy: what MTTS and HierTS have in common.
+
+Both learn a linear mixed model of all users exactly, and play each arm as often as it is best for
+this one. They differ in what their means are linear in, which is the model they are built on. Owns
+the state and the contract of a policy around it; the algebra is in `models.gaussian_hierarchy`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import Belief, Statistics
+from cocobandits.models.gaussian_belief import GaussianBelief
+from cocobandits.models.gaussian_hierarchy import Sums, prior_sums, replaced, user_belief
+from cocobandits.models.histories import Change, UserTable
+from cocobandits.models.linear_mixed import LinearMixedModel
+from cocobandits.policies.base import Arms, Policy, Problem, Readings
+from cocobandits.types import ArmVector, PossibleContext, RngKey
+
+NumpyMatrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+
+class HierarchyState(NamedTuple):
+    """All users, and what their rewards say about the coefficients."""
+
+    users: UserTable
+    sums: Sums
+
+
+class HierarchyPolicy(Policy[HierarchyState]):
+    """Learn one line for all users, and each user's deviation from it."""
+
+    def __init__(self, problem: Problem, model: LinearMixedModel) -> None:
+        self.problem = problem
+        self.model = model
+
+    @abstractmethod
+    def widened(self, problem: Problem) -> "HierarchyPolicy":
+        """Make the same policy for a problem with another arm, whose coefficients come last."""
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The declared range; Gaussian tails reach beyond it."""
+        return self.problem.reward_range
+
+    def init(self, rng_key: RngKey) -> HierarchyState:
+        """Start from the prior of the coefficients."""
+        del rng_key
+        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
+        return HierarchyState(users, prior_sums(self.model))
+
+    def users(self, state: HierarchyState) -> UserTable:
+        """Read the users."""
+        return state.users
+
+    def enrol(self, state: HierarchyState, context: PossibleContext) -> HierarchyState:
+        """Add a row; a context alone says nothing about the coefficients."""
+        return state._replace(users=state.users.append(context))
+
+    def update(
+        self,
+        rng_key: RngKey,
+        state: HierarchyState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> tuple[HierarchyState, None]:
+        """Replace the user's terms in the sums."""
+        del rng_key
+        change = Change.of(state.users, user, statistics, context)
+        before, after = change.table.of(user), (change.context, statistics)
+        sums = replaced(self.model, state.sums, before, after)
+        return HierarchyState(change.applied(), sums), None
+
+    def probabilities(self, state: HierarchyState, user: int, arms: Arms = None) -> ArmVector:
+        """Compute P(arm is best) for a user."""
+        chosen = None if arms is None else jnp.asarray(arms)
+        return _best_probability(self._belief(state, *state.users.of(user)), chosen)
+
+    def add_arm(
+        self, rng_key: RngKey, state: HierarchyState
+    ) -> tuple["HierarchyPolicy", HierarchyState]:
+        """Give the new arm coefficients of its own, of which nothing is known.
+
+        Nobody was given it, so the sums of the others stay whatever deviations have in common.
+
+        Raises:
+            UnsupportedError: the policy was told of the arms there were.
+        """
+        policy = self.widened(self.problem.with_arm())
+        sums = state.sums.widened(policy.init(rng_key).sums)
+        return policy, HierarchyState(state.users.with_arm(), sums)
+
+    def read(
+        self,
+        state: HierarchyState,
+        context: PossibleContext,
+        statistics: Statistics,
+        read_fn: Callable[[Belief], Any],
+    ) -> Readings:
+        """Read off the one belief there is."""
+        values = _read(read_fn, self._belief(state, context, statistics))
+        return Readings(jnp.zeros(1), jax.tree.map(lambda leaf: leaf[None], values))
+
+    def prior(self, state: HierarchyState, context: PossibleContext) -> GaussianBelief:
+        """Return N(Φ θ̂, Φ Λ⁻¹ Φᵀ + Σ)."""
+        return self._belief(state, context, Statistics.empty(self.problem.num_arms))
+
+    def _belief(
+        self, state: HierarchyState, context: PossibleContext, statistics: Statistics
+    ) -> GaussianBelief:
+        return user_belief(self.model, state.sums, context, statistics, self.problem.known_noise())
+
+
+def covariance_matrix(rows: Any, num_arms: int) -> NumpyMatrix:
+    """Lay out a given covariance of users' deviations.
+
+    Raises:
+        ConfigurationError: it is not one of so many arms.
+    """
+    try:
+        matrix = np.array(rows, dtype=float)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)  # rows of unequal length, or not of numbers
+    is_fitting = matrix.shape == (num_arms, num_arms) and bool(np.all(np.isfinite(matrix)))
+    if not is_fitting or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix)[0] <= 0:
+        raise ConfigurationError(
+            f"Expected a symmetric, positive definite matrix of {num_arms} × {num_arms} finite "
+            f"numbers; got user_covariance={rows!r}. Give one row per arm."
+        )
+    return matrix
+
+
+@jax.jit
+def _best_probability(belief: GaussianBelief, arms: Any) -> ArmVector:
+    return (belief if arms is None else belief.among(arms)).best_probability()
+
+
+@partial(jax.jit, static_argnames="read_fn")
+def _read(read_fn: Callable[[Belief], Any], belief: GaussianBelief) -> Any:
+    return read_fn(belief)

@@ -1,0 +1,132 @@
+"""Hierarchical Thompson sampling (HierTS; Hong, Kveton, Zaheer and Ghavamzadeh, AISTATS 2022).
+
+Users are alike by a common mean of which a Gaussian is known, and rewards are linear in actions A:
+
+    μ* ~ N(μ_q, Σ_q),   θ_s | μ* ~ N(μ*, Σ_0),   Y = Aᵀ θ_s + N(0, σ²)
+
+With G_s = σ⁻² Σ A Aᵀ, B_s = σ⁻² Σ A Y and T_s = (Σ_0⁻¹ + G_s)⁻¹, it draws μ_t from N(μ̄, Σ̄),
+
+    Σ̄⁻¹ = Σ_q⁻¹ + Σ_s (Σ_0⁻¹ - Σ_0⁻¹ T_s Σ_0⁻¹),   μ̄ = Σ̄ (Σ_q⁻¹ μ_q + Σ_s Σ_0⁻¹ T_s B_s)
+
+then θ_s from N(T_s (Σ_0⁻¹ μ_t + B_s), T_s), and plays its best action.
+
+Here an action is an arm (A = e_a), θ_s are a user's arm means, and contexts are not used. Then it
+is the linear mixed model of MTTS with Φ = I, and shares its algebra; what is played is the law of
+those two draws, P(arm is best), without drawing. Its authors assume that μ_q, Σ_q, Σ_0 and σ are
+known: Σ_q = v I, and Σ_0 = s² ((1-ρ) I + ρ 11ᵀ) unless it is given in full.
+
+Of the criteria of the paper's Table 1 it meets: learning across users (μ*); concurrent users and
+users who join at any time (sums over whoever there is); and telling uncertainties apart (noise σ,
+user Σ_0, population Σ̄). Of partial context it meets that a user's rewards carry over to that user's
+other arms, but only with a Σ_0 that ties arms to each other, which the default does not. The latent
+structure of rewards is one Gaussian, so it is not nonparametric.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.models.features import num_terms
+from cocobandits.models.gaussian_mixture import freeze
+from cocobandits.models.linear_mixed import LinearMixedModel
+from cocobandits.policies.base import Problem
+from cocobandits.policies.hierarchy import HierarchyPolicy, NumpyMatrix, covariance_matrix
+
+
+@dataclass(frozen=True)
+class HierTsSettings:
+    """What HierTS is told, in standardised units.
+
+    Attributes:
+        arm_mean: μ_q, the same for all arms.
+        arm_deviation: √v, of the common mean of an arm.
+        user_deviation: s, of a user's mean of an arm from the common one.
+        user_correlation: ρ, of a user's deviations of two arms.
+        user_covariance: Σ_0 itself, arm × arm as nested tuples; s and ρ count for nothing then.
+    """
+
+    arm_mean: float = 0.0
+    arm_deviation: float = 1.0
+    user_deviation: float = 0.5
+    user_correlation: float = 0.0
+    user_covariance: Any = None
+
+    def __post_init__(self) -> None:
+        # Lists come back from JSON; tuples can be hashed.
+        object.__setattr__(self, "user_covariance", freeze(self.user_covariance))
+        if not np.isfinite(self.arm_mean):
+            raise ConfigurationError(
+                f"Expected a finite number; got arm_mean={self.arm_mean}. Use 0."
+            )
+        for name in ("arm_deviation", "user_deviation"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ConfigurationError(
+                    f"Expected a positive number; got {name}={value}. Give a positive value."
+                )
+        if not -1 < self.user_correlation < 1:
+            raise ConfigurationError(
+                "Expected a correlation above -1 and below 1; got "
+                f"user_correlation={self.user_correlation}. 0 leaves arms independent."
+            )
+
+    def covariance(self, num_arms: int) -> NumpyMatrix:
+        """Lay out Σ_0.
+
+        Raises:
+            ConfigurationError: so many arms cannot have the correlation or covariance given.
+        """
+        if self.user_covariance is not None:
+            return covariance_matrix(self.user_covariance, num_arms)
+        if 1 + (num_arms - 1) * self.user_correlation <= 0:
+            raise ConfigurationError(
+                f"Expected a correlation above {-1 / (num_arms - 1):.3g}, the least that "
+                f"{num_arms} arms can all have; got user_correlation={self.user_correlation}. "
+                "Raise it, or give user_covariance."
+            )
+        common = np.full((num_arms, num_arms), float(self.user_correlation))
+        np.fill_diagonal(common, 1.0)
+        return self.user_deviation**2 * common
+
+    def mixed_model(self, problem: Problem, reward_noise: float) -> LinearMixedModel:
+        """Describe the population of a problem: Φ = I, whatever the context.
+
+        Raises:
+            ConfigurationError: the correlation or covariance does not fit it.
+        """
+        tensor = np.zeros((problem.num_arms, problem.num_arms, num_terms(problem.features)))
+        tensor[:, :, 0] = np.eye(problem.num_arms)
+        return LinearMixedModel(
+            jnp.asarray(tensor),
+            float(self.arm_mean),
+            float(self.arm_deviation),
+            float(self.user_deviation),
+            float(reward_noise),
+            problem.features,
+            jnp.asarray(self.covariance(problem.num_arms)),
+        )
+
+
+class HierTsPolicy(HierarchyPolicy):
+    """Learn the common mean of every arm, and each user's deviation from it."""
+
+    def __init__(self, problem: Problem, settings: HierTsSettings) -> None:
+        super().__init__(problem, settings.mixed_model(problem, problem.known_noise()))
+        self.settings = settings
+
+    def widened(self, problem: Problem) -> "HierTsPolicy":
+        """Give the new arm a common mean of its own, and every user the same correlation with it.
+
+        Raises:
+            UnsupportedError: the covariance was given for the arms there were.
+        """
+        if self.settings.user_covariance is not None:
+            raise UnsupportedError(
+                "Expected hierts without a covariance of its own; got "
+                f"settings.hierts.user_covariance for {self.problem.num_arms} arms. Start a new "
+                "study with a row for every arm."
+            )
+        return HierTsPolicy(problem, self.settings)

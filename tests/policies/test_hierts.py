@@ -1,0 +1,257 @@
+"""HierTS against the dense joint Gaussian of the common means, all users and all single rewards."""
+
+import json
+from dataclasses import asdict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.models.base import Statistics
+from cocobandits.policies.base import Problem
+from cocobandits.policies.hierts import HierTsPolicy, HierTsSettings
+from cocobandits.policies.mtts import MttsPolicy, MttsSettings
+
+PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
+NOISE = PROBLEM.reward_noise
+CONTEXTS = np.array([[0.4, 0.0], [-0.7, 1.0], [0.9, 1.0], [0.1, 0.0]])
+# Unequal histories: all arms, one arm often, nothing, two arms.
+HISTORIES = [
+    [(0, 0.9), (1, -0.2), (2, 0.3), (0, 1.1)],
+    [(2, 0.5), (2, 0.7), (2, 0.4), (2, 0.6), (2, 0.55)],
+    [],
+    [(1, -1.0), (0, 0.2), (1, -0.6)],
+]
+COVARIANCE = ((0.30, 0.21, -0.09), (0.21, 0.25, 0.02), (-0.09, 0.02, 0.11))
+SETTINGS = {
+    "independent": HierTsSettings(-0.3, 0.8, 0.35),
+    "correlated": HierTsSettings(0.2, 0.6, 0.4, 0.7),
+    "apart": HierTsSettings(0.2, 0.6, 0.4, -0.3),
+    "given": HierTsSettings(0.4, 0.5, 0.9, 0.9, COVARIANCE),
+}
+
+
+@pytest.fixture(params=SETTINGS)
+def policy(request):
+    return HierTsPolicy(PROBLEM, SETTINGS[request.param])
+
+
+def read_gaussian(belief):
+    return belief.means[0], belief.covariances[0]
+
+
+def literal_covariance(settings, num_arms):
+    if settings.user_covariance is not None:
+        return np.array(settings.user_covariance)
+    rows = [
+        [1.0 if a == b else settings.user_correlation for b in range(num_arms)]
+        for a in range(num_arms)
+    ]
+    return settings.user_deviation**2 * np.array(rows)
+
+
+def dense_posterior(settings, histories, num_arms=3):
+    """Stack (μ*, θ_1, θ_2, …) as one Gaussian vector, and condition on every single reward."""
+    num_blocks = 1 + len(histories)
+    size = num_arms * num_blocks
+    covariance = np.zeros((size, size))
+    for i in range(num_blocks):
+        for j in range(num_blocks):
+            block = settings.arm_deviation**2 * np.eye(num_arms)
+            if i == j and i > 0:
+                block = block + literal_covariance(settings, num_arms)
+            rows, columns = num_arms * i, num_arms * j
+            covariance[rows : rows + num_arms, columns : columns + num_arms] = block
+    mean = np.full(size, settings.arm_mean)
+    seen = [(u, a, r) for u, history in enumerate(histories) for a, r in history]
+    pick = np.eye(size)[[num_arms * (1 + user) + arm for user, arm, _ in seen]]
+    rewards = np.array([reward for *_, reward in seen])
+    joint = pick @ covariance @ pick.T + NOISE**2 * np.eye(len(seen))
+    gain = np.linalg.solve(joint, pick @ covariance).T
+    mean = mean + gain @ (rewards - pick @ mean)
+    covariance = covariance - gain @ pick @ covariance
+    blocks = [slice(num_arms * i, num_arms * (i + 1)) for i in range(num_blocks)]
+    return [(mean[block], covariance[block, block]) for block in blocks]
+
+
+def literal_paper(settings, histories, user):
+    """Follow the formulas of the paper, step by step: G, B, T, Σ̄, μ̄, then the marginal of θ_s."""
+    inverse = np.linalg.inv(literal_covariance(settings, 3))
+    precision = np.eye(3) / settings.arm_deviation**2
+    shift = precision @ np.full(3, settings.arm_mean)
+    within, pulls = [], []
+    for history in histories:
+        data, pull = np.zeros((3, 3)), np.zeros(3)
+        for arm, reward in history:
+            action = np.eye(3)[arm]
+            data += np.outer(action, action) / NOISE**2
+            pull += action * reward / NOISE**2
+        within.append(np.linalg.inv(inverse + data))
+        pulls.append(pull)
+        precision = precision + inverse - inverse @ within[-1] @ inverse
+        shift = shift + inverse @ within[-1] @ pull
+    common = np.linalg.inv(precision)
+    own = within[user]
+    mean = own @ (inverse @ common @ shift + pulls[user])
+    return mean, own + own @ inverse @ common @ inverse @ own
+
+
+def learned(policy, histories=HISTORIES):
+    """Enrol everybody and learn, one reward at a time, users in turn."""
+    state = policy.init(jax.random.key(0))
+    for context in CONTEXTS[: len(histories)]:
+        state = policy.enrol(state, jnp.asarray(context))
+    for turn in range(max(map(len, histories))):
+        for user, history in enumerate(histories):
+            if turn < len(history):
+                statistics = state.users.of(user)[1].add(*history[turn])
+                state, _ = policy.update(jax.random.key(0), state, user, statistics)
+    return state
+
+
+def belief_of(policy, state, user):
+    _, (mean, covariance) = policy.read(state, *state.users.of(user), read_gaussian)
+    return mean[0], covariance[0]
+
+
+def test_beliefs_match_the_dense_joint_gaussian(policy):
+    state = learned(policy)
+    (common, uncertainty), *users = dense_posterior(policy.settings, HISTORIES)
+    for user, (mean, covariance) in enumerate(users):
+        found, spread = belief_of(policy, state, user)
+        np.testing.assert_allclose(found, mean, atol=1e-10)
+        np.testing.assert_allclose(spread, covariance, atol=1e-10)
+    np.testing.assert_allclose(jnp.linalg.solve(*state.sums), common, atol=1e-10)
+    np.testing.assert_allclose(jnp.linalg.inv(state.sums.precision), uncertainty, atol=1e-10)
+    newcomer = policy.prior(state, jnp.array([-0.3, 1.0]))
+    np.testing.assert_allclose(newcomer.means[0], common, atol=1e-10)
+    expected = uncertainty + literal_covariance(policy.settings, 3)
+    np.testing.assert_allclose(newcomer.covariances[0], expected, atol=1e-10)
+
+
+def test_beliefs_match_the_formulas_of_the_paper(policy):
+    state = learned(policy)
+    for user in range(4):
+        mean, covariance = literal_paper(policy.settings, HISTORIES, user)
+        found, spread = belief_of(policy, state, user)
+        np.testing.assert_allclose(found, mean, atol=1e-10)
+        np.testing.assert_allclose(spread, covariance, atol=1e-10)
+
+
+def test_probabilities_are_those_of_the_two_draws(policy):
+    """Draw μ_t, then θ given μ_t, and count who is best of all arms and of two."""
+    generator, num_draws, user = np.random.default_rng(4), 100_000, 3
+    (common, uncertainty), *_ = dense_posterior(policy.settings, HISTORIES)
+    inverse = np.linalg.inv(literal_covariance(policy.settings, 3))
+    counts, totals = np.zeros(3), np.zeros(3)
+    for arm, reward in HISTORIES[user]:
+        counts[arm] += 1
+        totals[arm] += reward
+    own = np.linalg.inv(inverse + np.diag(counts) / NOISE**2)
+    first = generator.multivariate_normal(common, uncertainty, num_draws)
+    second = (first @ inverse + totals / NOISE**2) @ own
+    draws = second + generator.multivariate_normal(np.zeros(3), own, num_draws)
+    state = learned(policy)
+    for arms in (None, (0, 1), (0, 2), (1, 2)):
+        columns = list(arms or range(3))
+        shares = np.bincount(draws[:, columns].argmax(1), minlength=len(columns)) / num_draws
+        found = np.asarray(policy.probabilities(state, user, arms))
+        errors = np.sqrt(found * (1 - found) / num_draws)
+        assert np.all(np.abs(found - shares) <= 4 * errors + 1e-6)
+
+
+def test_contexts_do_not_matter(policy):
+    """Other contexts, known or not, leave what is learned and chosen as it is."""
+    state, points = learned(policy), jnp.array([[0.1, 0.0], [-0.8, 1.0]])
+    statistics = state.users.of(3)[1]
+    moved, _ = policy.update(jax.random.key(0), state, 3, statistics, points)
+    for left, right in zip(state.sums, moved.sums, strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-10)
+    np.testing.assert_allclose(
+        policy.probabilities(state, 3), policy.probabilities(moved, 3), atol=1e-10
+    )
+
+
+def test_corrections_and_withdrawals_leave_no_trace(policy):
+    """Correct a reward of one user, take all of another back: as if it had always been so."""
+    state = learned(policy)
+    corrected = state.users.of(0)[1].remove(1, -0.2).add(2, 0.8)
+    state, _ = policy.update(jax.random.key(0), state, 0, corrected)
+    state, _ = policy.update(jax.random.key(0), state, 1, Statistics.empty(3))
+    histories = [[(0, 0.9), (2, 0.8), (2, 0.3), (0, 1.1)], [], [], HISTORIES[3]]
+    expected = learned(policy, histories)
+    for left, right in zip(jax.tree.leaves(state), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-10, atol=1e-10)
+    mean, covariance = dense_posterior(policy.settings, histories)[1]
+    found, spread = belief_of(policy, state, 0)
+    np.testing.assert_allclose(found, mean, atol=1e-10)
+    np.testing.assert_allclose(spread, covariance, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["independent", "correlated"])
+def test_a_new_arm_is_as_if_it_had_always_been_there(name):
+    """Learn three arms, add the fourth and learn on: against the dense Gaussian of four."""
+    policy = HierTsPolicy(PROBLEM, SETTINGS[name])
+    wider, state = policy.add_arm(jax.random.key(0), learned(policy))
+    found, spread = belief_of(wider, state, 0)
+    mean, covariance = dense_posterior(SETTINGS[name], HISTORIES, 4)[1]
+    np.testing.assert_allclose(found, mean, atol=1e-10)
+    np.testing.assert_allclose(spread, covariance, atol=1e-10)
+    # What the first arms of this user tell of the new one is what their deviations share.
+    assert (abs(mean[3] - SETTINGS[name].arm_mean) > 0.05) == (name == "correlated")
+    state, _ = wider.update(jax.random.key(0), state, 2, Statistics.empty(4).add(3, -0.8))
+    histories = [*HISTORIES[:2], [(3, -0.8)], HISTORIES[3]]
+    for user, (mean, covariance) in enumerate(dense_posterior(SETTINGS[name], histories, 4)[1:]):
+        found, spread = belief_of(wider, state, user)
+        np.testing.assert_allclose(found, mean, atol=1e-10)
+        np.testing.assert_allclose(spread, covariance, atol=1e-10)
+
+
+def test_a_given_covariance_takes_no_further_arm():
+    policy = HierTsPolicy(PROBLEM, SETTINGS["given"])
+    with pytest.raises(UnsupportedError, match="hierts without a covariance of its own"):
+        policy.add_arm(jax.random.key(0), policy.init(jax.random.key(0)))
+
+
+def test_it_is_mtts_without_a_context():
+    """MTTS with one constant per arm, and the same covariance."""
+    constants = np.zeros((3, 3, 4))
+    constants[:, :, 0] = np.eye(3)
+    told = MttsSettings(constants.tolist(), 0.4, 0.5, 0.9, COVARIANCE)
+    states = []
+    for policy in (HierTsPolicy(PROBLEM, SETTINGS["given"]), MttsPolicy(PROBLEM, told)):
+        states.append(learned(policy))
+    for left, right in zip(*map(jax.tree.leaves, states), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_settings_come_back_from_json():
+    for settings in SETTINGS.values():
+        copy = HierTsSettings(**json.loads(json.dumps(asdict(settings))))
+        assert copy == settings
+        assert hash(copy) == hash(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("arm_mean", float("nan")),
+        ("arm_deviation", 0.0),
+        ("user_deviation", -1.0),
+        ("user_deviation", float("nan")),
+        ("user_correlation", 1.0),
+        ("user_correlation", float("nan")),
+    ],
+)
+def test_settings_are_refused(name, value):
+    with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
+        HierTsSettings(**{name: value})
+
+
+def test_settings_that_do_not_fit_the_arms_are_refused():
+    with pytest.raises(ConfigurationError, match=r"above -0.5, .* 3 arms .*correlation=-0.6"):
+        HierTsPolicy(PROBLEM, HierTsSettings(user_correlation=-0.6))
+    with pytest.raises(ConfigurationError, match="matrix of 3 × 3"):
+        HierTsPolicy(PROBLEM, HierTsSettings(user_covariance=((1.0, 0.0), (0.0, 1.0))))
