@@ -1,0 +1,275 @@
+"""Soft elimination, with a softness that is learned by policy gradients (GradBand).
+
+The system is GradBand of Boutilier, Hsu, Kveton, Mladenov, Szepesvári and Zaheer, "Differentiable
+Meta-Learning of Bandit Policies" (NeurIPS 2020), with their policy SoftElim. From T_a rewards with
+average μ̂_a of each arm it takes
+
+    S_a = -2 T_a (max_b μ̂_b - μ̂_a)²,   π_w(a) ∝ exp(S_a / w²)
+    d log π_w(A)/dw = -(2/w³) (S_A - Σ_b π_b S_b)
+    d E[Σ_t r_t]/dw = E[Σ_t d log π_w(A_t)/dw · Σ_{u≥t} (r_u - b_u)]
+
+and climbs the last line, averaged over bandit instances.
+
+Its authors assume rewards on [0, 1], instances that can be drawn at will before the policy is used,
+and counts and sums that start at 1e-6, so that an arm without rewards has the average 1, the best
+there is. Here exp(S_a) is still a bound on how likely noise alone makes such a gap: exp(-2 T gap²)
+is exp(-T gap²/(2σ²)) at σ = 1/2, so S_a = -T_a gap²/(2σ²) with the noise σ, or half of the range
+where rewards are yes or no; and sums start at 1e-6 times the top of the range. An instance is a
+user: G sums the gradients of log π at the statistics before each reward and at the w of that time,
+and J sums (r - b) G, which is the inner double sum; b is the average reward of all other users,
+which this user's arms have no part in. After `horizon` rewards the instance is finished, and after
+`batch` of these w takes one step along their average J. Users who leave early teach nothing, nor
+do rewards beyond the horizon. Only a reward that is added teaches; other changes alter the averages
+that the policy acts on, and what was learned stays. Gradients take all arms as choosable.
+
+Of the six criteria of the paper's Table 1 it meets multi-task learning in a narrow sense, where the
+table has none: one number is learned across users. Dynamic recruitment and concurrent interaction
+are met here and not in the table: anybody may join, and interleaved users each have their own sums.
+Contexts are unused, and a user's rewards of an arm say nothing of the user's others; a structure of
+rewards does not apply, and uncertainties are not told apart, as in the table.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change, UserTable
+from cocobandits.policies.base import Arms, Policy, Problem
+from cocobandits.types import ArmVector, PossibleContext, RngKey, Scalar
+
+# Rewards of which an arm is given so few at first: enough to have an average.
+_START = 1e-6
+# By how much sums may change by rounding, relative to the sum of squares.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class GradBandSettings:
+    """How the softness w is learned.
+
+    Attributes:
+        horizon: rewards of a user that make a finished instance.
+        batch: finished instances per step of w.
+        step_size: what the average gradient is multiplied by.
+        softness: w at first.
+        softness_range: where w is kept.
+    """
+
+    horizon: int = 5
+    batch: int = 5
+    step_size: float = 1.0
+    softness: float = 1.0
+    softness_range: tuple[float, float] = (0.1, 100.0)
+
+    def __post_init__(self) -> None:
+        # Lists come back from JSON; tuples can be hashed.
+        object.__setattr__(self, "softness_range", tuple(self.softness_range))
+        for name in ("horizon", "batch"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ConfigurationError(
+                    f"Expected a whole number of at least 1; got {name}={value!r}. Use 5."
+                )
+        if not (np.isfinite(self.step_size) and self.step_size >= 0):
+            raise ConfigurationError(
+                f"Expected a number of at least 0; got step_size={self.step_size}. Use 0 to learn "
+                "nothing."
+            )
+        least, most = self.softness_range
+        if not 0 < least <= self.softness <= most < np.inf:
+            raise ConfigurationError(
+                "Expected a positive softness within its range; got "
+                f"softness={self.softness}, softness_range={self.softness_range}. Give least and "
+                "most, and a start between them."
+            )
+
+
+class Told(NamedTuple):
+    """The settings, and the scale of rewards."""
+
+    top: Scalar
+    variance: Scalar
+    horizon: Scalar
+    batch: Scalar
+    step_size: Scalar
+    least: Scalar
+    most: Scalar
+
+
+class Lessons(NamedTuple):
+    """The softness, and what has been gathered for its next steps."""
+
+    softness: Scalar
+    gradient: Scalar  # sum of J over users who finished since the last step
+    num_finished: Int[Array, ""]
+    log_gradients: Float[Array, " user"]  # G
+    products: Float[Array, " user"]  # J
+    num_steps: Int[Array, " user"]
+
+
+class GradBandState(NamedTuple):
+    """All users, and what their rewards have taught."""
+
+    users: UserTable
+    lessons: Lessons
+
+
+class GradBandPolicy(Policy[GradBandState]):
+    """Eliminate each user's arms softly, and learn from all users how softly."""
+
+    def __init__(self, problem: Problem, settings: GradBandSettings) -> None:
+        self.problem = problem
+        self.settings = settings
+        low, high = problem.reward_range
+        is_binary = problem.rewards == "bernoulli"
+        deviation = (high - low) / 2 if is_binary else problem.known_noise()
+        plan = settings.horizon, settings.batch, settings.step_size, *settings.softness_range
+        told = high, deviation**2, *plan
+        self._told = Told(*(jnp.asarray(number, dtype=float) for number in told))
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The declared range."""
+        return self.problem.reward_range
+
+    def init(self, rng_key: RngKey) -> GradBandState:
+        """Start with the first softness."""
+        del rng_key
+        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
+        blank, none = jnp.zeros(len(users.contexts)), jnp.zeros(len(users.contexts), dtype=int)
+        softness = jnp.asarray(float(self.settings.softness))
+        start = softness, jnp.zeros(()), jnp.zeros((), dtype=int)
+        return GradBandState(users, Lessons(*start, blank, blank, none))
+
+    def users(self, state: GradBandState) -> UserTable:
+        """Read the users."""
+        return state.users
+
+    def enrol(self, state: GradBandState, context: PossibleContext) -> GradBandState:
+        """Add a row."""
+        users = state.users.append(context)
+        more = len(users.contexts) - len(state.users.contexts)
+        if not more:
+            return state._replace(users=users)
+        *numbers, gradients, products, steps = state.lessons
+        longer = (jnp.pad(rows, (0, more)) for rows in (gradients, products, steps))
+        return GradBandState(users, Lessons(*numbers, *longer))
+
+    def update(
+        self,
+        rng_key: RngKey,
+        state: GradBandState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> tuple[GradBandState, None]:
+        """Replace a row, and learn from it if it is one more reward."""
+        del rng_key
+        change = Change.of(state.users, user, statistics, context)
+        table = state.users.statistics
+        lessons = learn(state.lessons, table, change.user, statistics, self._told)
+        return GradBandState(change.applied(), lessons), None
+
+    def probabilities(self, state: GradBandState, user: int, arms: Arms = None) -> ArmVector:
+        """Compute π_w of the user's own statistics, gaps being to the best of the arms given."""
+        chosen = None if arms is None else jnp.asarray(arms)
+        softness = state.lessons.softness
+        return _probabilities(softness, state.users.statistics, user, self._told, chosen)
+
+    def add_arm(
+        self, rng_key: RngKey, state: GradBandState
+    ) -> tuple["GradBandPolicy", GradBandState]:
+        """Add a column; the softness and the sums stay."""
+        del rng_key
+        policy = GradBandPolicy(self.problem.with_arm(), self.settings)
+        return policy, state._replace(users=state.users.with_arm())
+
+
+def elimination(statistics: Statistics, top: Scalar, variance: Scalar) -> ArmVector:
+    """Compute S_a = -T_a (max_b μ̂_b - μ̂_a)² / (2σ²)."""
+    count = statistics.count + _START
+    average = (statistics.total + _START * top) / count
+    return -count * (jnp.max(average) - average) ** 2 / (2 * variance)
+
+
+def log_gradient(scores: ArmVector, softness: Scalar) -> ArmVector:
+    """Compute d log π_w(a)/dw of every arm a."""
+    expected = jnp.vdot(jax.nn.softmax(scores / softness**2), scores)
+    return -2 / softness**3 * (scores - expected)
+
+
+@jax.jit
+def learn(
+    lessons: Lessons, table: Statistics, user: Int[Array, ""], after: Statistics, told: Told
+) -> Lessons:
+    """Learn from a user's new statistics, if they are the old ones and one reward."""
+    taught = _add_reward(lessons, table, user, after, told)
+    finished = _count_instance(taught, taught.products[user], told)
+    is_open = lessons.num_steps[user] < told.horizon
+    is_lesson = is_open & _is_one_more(_row(table, user), after)
+    is_finished = is_lesson & (taught.num_steps[user] >= told.horizon)
+    kept = jax.tree.map(lambda new, old: jnp.where(is_lesson, new, old), taught, lessons)
+    return jax.tree.map(lambda new, old: jnp.where(is_finished, new, old), finished, kept)
+
+
+def _add_reward(
+    lessons: Lessons, table: Statistics, user: Int[Array, ""], after: Statistics, told: Told
+) -> Lessons:
+    """Add the gradient of log π to G, and the reward beyond the baseline times G to J."""
+    before = _row(table, user)
+    arm = jnp.argmax(after.count - before.count)
+    reward = (after.total - before.total)[arm]
+    total, count = (jnp.sum(part.at[user].set(0.0)) for part in (table.total, table.count))
+    slopes = log_gradient(elimination(before, told.top, told.variance), lessons.softness)
+    gradient = lessons.log_gradients[user] + slopes[arm]
+    product = (reward - total / jnp.maximum(count, 1.0)) * gradient
+    return lessons._replace(
+        log_gradients=lessons.log_gradients.at[user].set(gradient),
+        products=lessons.products.at[user].add(product),
+        num_steps=lessons.num_steps.at[user].add(1),
+    )
+
+
+def _row(table: Statistics, user: Int[ArrayLike, ""]) -> Statistics:
+    return Statistics(*(part[user] for part in table))
+
+
+def _is_one_more(before: Statistics, after: Statistics) -> Bool[Array, ""]:
+    """Tell whether exactly one reward of one arm was added, and nothing else changed."""
+    added = after.count - before.count
+    total, square = after.total - before.total, after.total_square - before.total_square
+    rounding = _ROUNDING * (1 + after.total_square)
+    is_reward = (added == 1) & (jnp.abs(square - total**2) <= rounding)
+    is_same = (added == 0) & (jnp.abs(total) <= rounding) & (jnp.abs(square) <= rounding)
+    return (jnp.sum(is_reward) == 1) & jnp.all(is_reward | is_same)
+
+
+def _count_instance(lessons: Lessons, product: Scalar, told: Told) -> Lessons:
+    """Count a finished instance, and move the softness if the batch is full."""
+    gradient, num_finished = lessons.gradient + product, lessons.num_finished + 1
+    moved = lessons.softness + told.step_size * gradient / told.batch
+    is_full = num_finished >= told.batch
+    return lessons._replace(
+        softness=jnp.where(is_full, jnp.clip(moved, told.least, told.most), lessons.softness),
+        gradient=jnp.where(is_full, 0.0, gradient),
+        num_finished=jnp.where(is_full, 0, num_finished),
+    )
+
+
+@jax.jit
+def _probabilities(
+    softness: Scalar,
+    table: Statistics,
+    user: Int[ArrayLike, ""],
+    told: Told,
+    arms: Int[Array, " chosen"] | None,
+) -> ArmVector:
+    own = _row(table, user)
+    own = own if arms is None else Statistics(*(part[arms] for part in own))
+    return jax.nn.softmax(elimination(own, told.top, told.variance) / softness**2)

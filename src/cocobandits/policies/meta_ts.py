@@ -1,0 +1,262 @@
+"""Thompson sampling with a prior that is learned from earlier users (Meta-TS and AdaTS).
+
+The systems are Meta-Thompson sampling (Kveton, Konobeev, Zaheer, Hsu, Mladenov, Boutilier and
+Szepesvári, ICML 2021) and AdaTS (Basu, Kveton, Zaheer and Szepesvári, NeurIPS 2021), both Gaussian
+and arm by arm:
+
+    μ* ~ N(q, s_q²),   μ_i ~ N(μ*, s²),   r = μ_i + N(0, σ²)
+    Λ = 1/s_q² + Σ_i n_i/(n_i s² + σ²),   μ̂ = (q/s_q² + Σ_i R_i/(n_i s² + σ²)) / Λ
+
+A user with n_i rewards that sum to R_i adds the i-th terms. At the start of a task Meta-TS draws
+μ̃ ~ N(μ̂, 1/Λ) and serves the user by Thompson sampling with the prior N(μ̃, s²); AdaTS takes the
+prior N(μ̂, s² + 1/Λ), which is the same with the draw averaged out.
+
+Their authors assume that tasks come one after the other, that s and σ are known, and that arms are
+independent. Here a task is a user and starts with the enrolment: the prior is made of the rewards
+that all earlier users have given until then, finished or not, and stays with the user; rewards that
+the others give later, and corrections, reach those who enrol later. The draw of Meta-TS comes from
+a key of the study, the number of the user and that of the arm. The exported belief is that about a
+user who would enrol now; of Meta-TS it is the one with the draw averaged out, AdaTS's.
+
+Neither is in the paper's Table 1, whose GradBand row cites Meta-TS. Of its six criteria they meet
+multi-task learning and, here, dynamic recruitment. Concurrent interaction is met in part: users are
+served interleaved, but learn nothing of each other after they enrolled. Partial context is not:
+contexts are unused, and as arms are independent a reward says nothing of other arms. The structure
+is Gaussian, not nonparametric. Noise, this user (s²) and population (1/Λ) are told apart in the
+model; Meta-TS treats its draw as the truth, and AdaTS adds up the last two, so neither acts on it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, UInt32
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import Belief, Statistics
+from cocobandits.models.histories import Change, UserTable
+from cocobandits.models.mixture.arms import GaussianArms
+from cocobandits.models.mixture.belief import MixtureBelief
+from cocobandits.policies.base import Arms, Policy, Problem, Readings
+from cocobandits.types import ArmVector, PossibleContext, RngKey, Scalar
+
+
+@dataclass(frozen=True)
+class MetaTsSettings:
+    """What both systems are told, the same for all arms, in standardised units.
+
+    Attributes:
+        population_mean: q.
+        population_deviation: s_q.
+        user_deviation: s.
+    """
+
+    population_mean: float = 0.0
+    population_deviation: float = 1.0
+    user_deviation: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.population_mean):
+            raise ConfigurationError(
+                f"Expected a finite number; got population_mean={self.population_mean}. Use 0."
+            )
+        for name in ("population_deviation", "user_deviation"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ConfigurationError(
+                    f"Expected a positive number; got {name}={value}. Give a positive value."
+                )
+
+
+class Normals(NamedTuple):
+    """Independent normals, one per arm, or one per user and arm."""
+
+    mean: Float[Array, "*user arm"]
+    variance: Float[Array, "*user arm"]
+
+
+class Told(NamedTuple):
+    """The settings and the noise."""
+
+    population_mean: Scalar
+    population_variance: Scalar
+    user_variance: Scalar
+    noise: Scalar
+
+
+class MetaTsState(NamedTuple):
+    """All users, the priors they started with, and the key that draws are made from."""
+
+    users: UserTable
+    priors: Normals
+    key: UInt32[Array, " word"]
+
+
+class MetaTsPolicy(Policy[MetaTsState]):
+    """Give every user a prior learned from those before; Meta-TS if it is drawn, else AdaTS."""
+
+    def __init__(self, problem: Problem, settings: MetaTsSettings, is_drawn: bool) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.is_drawn = is_drawn
+        variances = settings.population_deviation**2, settings.user_deviation**2
+        told = settings.population_mean, *variances, problem.known_noise()
+        self._told = Told(*(jnp.asarray(number, dtype=float) for number in told))
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The declared range; Gaussian tails reach beyond it."""
+        return self.problem.reward_range
+
+    def init(self, rng_key: RngKey) -> MetaTsState:
+        """Make an empty table, and keep the key."""
+        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
+        blank = jnp.zeros_like(users.statistics.count)
+        return MetaTsState(users, Normals(blank, blank), jax.random.key_data(rng_key))
+
+    def users(self, state: MetaTsState) -> UserTable:
+        """Read the users."""
+        return state.users
+
+    def enrol(self, state: MetaTsState, context: PossibleContext) -> MetaTsState:
+        """Add a row, and the prior that earlier users' rewards make."""
+        users = state.users.append(context)
+        start = _start(state.users, state.key, self._told, self.is_drawn)
+        room = ((0, len(users.contexts) - len(state.priors.mean)), (0, 0))
+        priors = Normals(*(jnp.pad(part, room) if room[0][1] else part for part in state.priors))
+        return MetaTsState(users, _write(priors, state.users.num_users, start), state.key)
+
+    def update(
+        self,
+        rng_key: RngKey,
+        state: MetaTsState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> tuple[MetaTsState, None]:
+        """Replace a row; the population is read off the table when somebody enrols."""
+        del rng_key
+        change = Change.of(state.users, user, statistics, context)
+        return state._replace(users=change.applied()), None
+
+    def probabilities(self, state: MetaTsState, user: int, arms: Arms = None) -> ArmVector:
+        """Compute P(arm is best) for a user, under the prior that the user started with."""
+        chosen = None if arms is None else jnp.asarray(arms)
+        belief = posterior(state.users, state.priors, user, self._told.noise)
+        return _best_probability(belief, chosen)
+
+    def add_arm(self, rng_key: RngKey, state: MetaTsState) -> tuple["MetaTsPolicy", MetaTsState]:
+        """Give everybody the prior of an arm without rewards, as if it had always been there."""
+        del rng_key
+        policy = MetaTsPolicy(self.problem.with_arm(), self.settings, self.is_drawn)
+        users = state.users.with_arm()
+        fresh = _new_column(users, state.key, self._told, self.is_drawn)
+        columns = zip(state.priors, fresh, strict=True)
+        priors = Normals(*(jnp.concatenate(pair, axis=1) for pair in columns))
+        return policy, MetaTsState(users, priors, state.key)
+
+    def read(
+        self,
+        state: MetaTsState,
+        context: PossibleContext,
+        statistics: Statistics,
+        read_fn: Callable[[Belief], Any],
+    ) -> Readings:
+        """Read off the belief about somebody who enrols now and gives these rewards."""
+        values = _read(read_fn, self.prior(state, context), statistics)
+        return Readings(jnp.zeros(1), jax.tree.map(lambda leaf: leaf[None], values))
+
+    def prior(self, state: MetaTsState, context: PossibleContext) -> MixtureBelief:
+        """Return N(μ̂, s² + 1/Λ)."""
+        del context
+        return _newcomer(state.users.statistics, self._told)
+
+
+def population(table: Statistics, told: Told) -> Normals:
+    """Compute what all users' rewards say about the mean of the population: N(μ̂, 1/Λ)."""
+    scale = table.count * told.user_variance + told.noise**2
+    precision = 1 / told.population_variance + jnp.sum(table.count / scale, axis=0)
+    pull = told.population_mean / told.population_variance + jnp.sum(table.total / scale, axis=0)
+    return Normals(pull / precision, 1 / precision)
+
+
+def _draws(
+    key: UInt32[Array, " word"], user: Int[ArrayLike, ""], arms: Int[Array, " arm"]
+) -> ArmVector:
+    """Draw a standard normal per arm, which does not depend on how many arms there are."""
+    own = jax.random.fold_in(jax.random.wrap_key_data(key), user)
+    return jax.vmap(lambda arm: jax.random.normal(jax.random.fold_in(own, arm)))(arms)
+
+
+def _task_prior(
+    learned: Normals, normals: Float[Array, "*user arm"], told: Told, is_drawn: bool
+) -> Normals:
+    if is_drawn:
+        mean = learned.mean + jnp.sqrt(learned.variance) * normals
+        return Normals(mean, jnp.full_like(mean, told.user_variance))
+    return Normals(learned.mean, learned.variance + told.user_variance)
+
+
+@partial(jax.jit, static_argnames="is_drawn")
+def _start(users: UserTable, key: UInt32[Array, " word"], told: Told, is_drawn: bool) -> Normals:
+    """Make the prior of the user who is next to enrol."""
+    num_arms = users.statistics.count.shape[1]
+    normals = _draws(key, users.num_users, jnp.arange(num_arms))
+    return _task_prior(population(users.statistics, told), normals, told, is_drawn)
+
+
+@partial(jax.jit, static_argnames="is_drawn")
+def _new_column(
+    users: UserTable, key: UInt32[Array, " word"], told: Told, is_drawn: bool
+) -> Normals:
+    """Make every user's prior of the last arm, of which nobody has seen a reward."""
+    num_rows, num_arms = users.statistics.count.shape
+    last = jnp.array([num_arms - 1])
+    normals = jax.vmap(lambda user: _draws(key, user, last))(jnp.arange(num_rows))
+    shape = (num_rows, 1)
+    start = Normals(
+        jnp.full(shape, told.population_mean), jnp.full(shape, told.population_variance)
+    )
+    return _task_prior(start, normals, told, is_drawn)
+
+
+@jax.jit
+def _write(priors: Normals, user: Int[Array, ""], start: Normals) -> Normals:
+    rows = zip(priors, start, strict=True)
+    return Normals(*(part.at[user].set(row) for part, row in rows))
+
+
+def _belief(prior: Normals, noise: Scalar) -> MixtureBelief:
+    """Make one type of independent arms: who is best is then a one-dimensional integral."""
+    arms = GaussianArms(prior.mean[None], prior.variance[None], noise[None])
+    return MixtureBelief(jnp.zeros(1), arms)
+
+
+@jax.jit
+def _newcomer(table: Statistics, told: Told) -> MixtureBelief:
+    learned = population(table, told)
+    variance = learned.variance + told.user_variance
+    return _belief(Normals(learned.mean, variance), told.noise)
+
+
+@jax.jit
+def posterior(
+    users: UserTable, priors: Normals, user: Int[ArrayLike, ""], noise: Scalar
+) -> MixtureBelief:
+    """Condition a user's own prior on the user's rewards."""
+    prior = Normals(priors.mean[user], priors.variance[user])
+    return _belief(prior, noise).condition(users.of(user)[1])
+
+
+@jax.jit
+def _best_probability(belief: MixtureBelief, arms: Int[Array, " chosen"] | None) -> ArmVector:
+    return (belief if arms is None else belief.among(arms)).best_probability()
+
+
+@partial(jax.jit, static_argnames="read_fn")
+def _read(read_fn: Callable[[Belief], Any], belief: MixtureBelief, statistics: Statistics) -> Any:
+    return read_fn(belief.condition(statistics))
