@@ -1,0 +1,195 @@
+"""UCB with hidden features, learned by coordinate descent (hLinUCB; Wang, Wu and Wang, CIKM 2016).
+
+A reward is linear in features of which some are seen and l are hidden: r = (x, v)ᵀθ + noise. As
+published, arms have the features and users own the weights; transposed (`hlinucb-t`), users have
+the features and arms own the weights. With z = (x, v̂), the owner of the weights and the owner of
+the hidden features keep
+
+    A = λI + Σ z zᵀ,     b = Σ z r,               θ̂ = A⁻¹ b
+    C = λI + Σ θ̂ᵛ θ̂ᵛᵀ,   d = Σ θ̂ᵛ (r - xᵀθ̂ˣ),   v̂ = C⁻¹ d
+
+and the arm with the highest zᵀθ̂ + α √(zᵀA⁻¹z) + α₂ √(θ̂ᵛᵀC⁻¹θ̂ᵛ) is chosen. Every reward makes one
+sweep, first θ̂ with the v̂ held, then v̂ with the new θ̂; what older rewards were entered with stays.
+Hidden features start at random: from v̂ = 0 the sweeps would never leave θ̂ᵛ = 0.
+
+Its authors recommend articles with known features to users who come back for long. Here arms have
+no features, so as published x is one-hot(arm); products with the context would be collinear with
+it, since within one user's own weights the context is a constant. Transposed, x is the terms of
+the context, expected where values are missing. Least squares takes rewards of any law, yes or no
+included. A user's rewards of an arm are remembered by the sums of what they were entered with. One
+reward more is entered as published, and several at once as so many rewards of their average, arm by
+arm. Any other change (a correction, a withdrawal, another context) takes the user out and enters
+all of the user's rewards anew, with what the others have taught until now; what others were entered
+with meanwhile stays. An update and a decision cost O(users · arms).
+
+Of the six criteria, `hlinucb` meets multi-task in form only: hidden features of arms are shared,
+but a newcomer's weights are zero and say nothing until the newcomer's own first reward. Partial
+context: met by both, since a user's rewards of one arm move what is expected of the others, through
+θ̂ᵛ of the user or v̂ of the user. Nonparametric latent structure: no, the reward is bilinear in l
+dimensions. Distinction of uncertainties: in part, two bonuses tell the owner of weights (the user,
+or transposed the population) from the owner of features, but noise is in neither. Dynamic
+recruitment and concurrent interaction: yes, rewards may come from anybody in any order. `hlinucb-t`
+differs in multi-task: what users have in common is learned, and serves a newcomer by the context.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change, UserTable
+from cocobandits.policies.base import Arms, Policy, Problem
+from cocobandits.policies.hidden_features import (
+    Entries,
+    Form,
+    HiddenState,
+    Published,
+    Scales,
+    Transposed,
+    completed,
+    entered,
+    hidden_features,
+    solved,
+    surroundings,
+)
+from cocobandits.policies.ucb import highest_probability
+from cocobandits.types import ArmVector, Number, PossibleContext, RngKey, Scalar
+
+_MOST_HIDDEN = 100
+
+
+@dataclass(frozen=True)
+class HlinucbSettings:
+    """What both forms are told, in standardised units.
+
+    Attributes:
+        num_hidden: l.
+        ridge: λ, of weights and of hidden features.
+        alpha: α; None for the authors' schedule 0.1 √log(t+1) + 0.1 (1 - 0.8ᵗ), after t rewards of
+            the user.
+        hidden_alpha: α₂.
+        start_deviation: of the hidden features that somebody without rewards is given.
+    """
+
+    num_hidden: int = 2
+    ridge: float = 0.1
+    alpha: float | None = 0.3
+    hidden_alpha: float = 0.1
+    start_deviation: float = 0.3
+
+    def __post_init__(self) -> None:
+        if type(self.num_hidden) is not int or not 1 <= self.num_hidden <= _MOST_HIDDEN:
+            raise ConfigurationError(
+                f"Expected a whole number from 1 to {_MOST_HIDDEN}; got num_hidden="
+                f"{self.num_hidden!r}. Use for example 2."
+            )
+        if not (np.isfinite(self.ridge) and self.ridge > 0):
+            raise ConfigurationError(
+                f"Expected a positive number; got ridge={self.ridge}. Give a positive value."
+            )
+        for name in ("alpha", "hidden_alpha", "start_deviation"):
+            value = getattr(self, name)
+            if not (name == "alpha" and value is None) and not (np.isfinite(value) and value >= 0):
+                raise ConfigurationError(
+                    f"Expected a finite number of at least 0; got {name}={value}. Change it, or "
+                    "leave it out."
+                )
+
+
+class HlinucbPolicy(Policy[HiddenState]):
+    """Learn hidden features and weights in turn, and be optimistic about both."""
+
+    def __init__(
+        self, problem: Problem, settings: HlinucbSettings, is_transposed: bool = False
+    ) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.is_transposed = is_transposed
+        self._form: Form = (Transposed if is_transposed else Published)(problem.features)
+        self._scales = Scales(float(settings.ridge), float(settings.start_deviation))
+        hidden_alpha = float(settings.hidden_alpha)
+        self._alphas = (None if settings.alpha is None else float(settings.alpha)), hidden_alpha
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The declared range; least squares may reach beyond it."""
+        return self.problem.reward_range
+
+    def init(self, rng_key: RngKey) -> HiddenState:
+        """Start without users; the key is kept for the hidden features of whoever comes."""
+        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
+        size = len(users.contexts), self.problem.num_arms, self.settings.num_hidden
+        return HiddenState(users, Entries.empty(*size), jax.random.key_data(rng_key))
+
+    def users(self, state: HiddenState) -> UserTable:
+        """Read the users."""
+        return state.users
+
+    def enrol(self, state: HiddenState, context: PossibleContext) -> HiddenState:
+        """Add a row, and room for what its rewards will be entered with."""
+        users = state.users.append(context)
+        if len(users.contexts) == len(state.entries.rewards):
+            return state._replace(users=users)
+        return state._replace(users=users, entries=state.entries.padded(0, len(users.contexts)))
+
+    def update(
+        self,
+        rng_key: RngKey,
+        state: HiddenState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> tuple[HiddenState, None]:
+        """Enter further rewards; after any other change, all of the user's rewards anew."""
+        del rng_key
+        change = Change.of(state.users, user, statistics, context)
+        after = state._replace(users=change.applied())
+        return after._replace(entries=entered(self._form, after, change, self._scales)), None
+
+    def probabilities(self, state: HiddenState, user: int, arms: Arms = None) -> ArmVector:
+        """Give all probability to the highest upper bound."""
+        return highest_probability(self.scores(state, user), arms)
+
+    def scores(self, state: HiddenState, user: int) -> ArmVector:
+        """Compute every arm's upper bound for a user."""
+        return _scores(self._form, state, jnp.asarray(user), self._scales, self._alphas)
+
+    def add_arm(self, rng_key: RngKey, state: HiddenState) -> tuple["HlinucbPolicy", HiddenState]:
+        """Add an arm of which nobody has entered anything."""
+        del rng_key
+        problem = self.problem.with_arm()
+        policy = HlinucbPolicy(problem, self.settings, self.is_transposed)
+        entries = state.entries.padded(1, problem.num_arms)
+        return policy, state._replace(users=state.users.with_arm(), entries=entries)
+
+
+@partial(jax.jit, static_argnames="form")
+def _scores(
+    form: Form,
+    state: HiddenState,
+    user: Int[Array, ""],
+    scales: Scales,
+    alphas: tuple[Number | None, Number],
+) -> ArmVector:
+    around = surroundings(form, state, user, scales)
+    own = jax.tree.map(lambda leaf: leaf[user], state.entries)
+    sums = completed(form, around, own)
+    hidden = hidden_features(around, sums)
+    known = jnp.concatenate([jnp.ones((len(hidden), 1)), hidden], axis=1)
+    z = jnp.einsum("apq,aq->ap", around.lifts, known)
+    columns = jnp.stack([sums.weight_shift, z], axis=2)
+    theta, spread = jnp.moveaxis(solved(sums.weight_precision, columns), 2, 0)
+    inner = theta[:, -hidden.shape[1] :]
+    hidden_spread = solved(sums.feature_precision, inner[:, :, None])[:, :, 0]
+    alpha = _scheduled(jnp.sum(own.features[:, 0, 0])) if alphas[0] is None else alphas[0]
+    bonus = alphas[1] * jnp.sqrt(jnp.sum(inner * hidden_spread, axis=1))
+    return jnp.sum(z * theta, axis=1) + alpha * jnp.sqrt(jnp.sum(z * spread, axis=1)) + bonus
+
+
+def _scheduled(num_rewards: Scalar) -> Scalar:
+    return 0.1 * jnp.sqrt(jnp.log(num_rewards + 1)) + 0.1 * (1 - 0.8**num_rewards)

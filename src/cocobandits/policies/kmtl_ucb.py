@@ -1,0 +1,249 @@
+"""Kernel UCB whose tasks are the arms (KMTL-UCB; Deshmukh, Dogan and Scott, NIPS 2017).
+
+Rewards of an arm in a context are a function in the reproducing space of a product kernel, fitted
+by kernel ridge regression in which every arm counts the same, however often it was played:
+
+    k((x, a), (x', a')) = S_aa' exp(-γ_x |x - x'|²),   η = diag(1 / rewards of the row's arm)
+    f̂(x, a) = k_xᵀ (ηK + γI)⁻¹ η y,   s²(x, a) = k(x, x) - k_xᵀ (ηK + γI)⁻¹ η k_x
+
+and the arm with the highest f̂ + α s is chosen. S says how alike arms are: not at all (independent),
+entirely (pooled), as given, or as estimated from who was given them: with E_ij the average of
+exp(-γ_x |x - x'|²) over the contexts of arms i and j, S_ij = exp(-c (E_ii + E_jj - 2 E_ij)).
+
+Its authors see a new context at every step and no user twice. Here x is a user's features (on
+[-1, 1], categories one-hot, expected values where some are missing), the same at all of the user's
+steps. Rewards of one user and arm have the same kernel row, so they are merged without loss into
+one row with their average and η = their share of the arm's rewards; the state is the table of users
+alone, and a correction leaves no trace. Arms are offered to all users alike here, so the estimated
+S is about one between arms whatever their rewards are; it fits tasks that come with contexts of
+their own. With γ_x > 0 and `user_share` = 0 as published, a user is told from others by the context
+only; a `user_share` τ adds τ S_aa' to the kernel of a user with itself, a deviation that is the
+user's own. Ridge regression takes rewards of any law, yes or no included. A decision factors a
+matrix of as many rows as there are pairs of user and arm with rewards, O(rows³).
+
+Of the six criteria it meets multi-task (a reward is learned from for everybody with a context
+nearby; its tasks, in its own words, are arms), dynamic recruitment and concurrent interaction (rows
+may come from anybody at any time). It does not meet partial context: what a user's rewards reveal
+beyond the context carries over to other arms by S alone, as much for the user as for anybody else
+with that context; with `user_share` and an S that is not the identity it does. Nonparametric latent
+structure: no, f̂ is nonparametric in what is seen, and nothing latent is modelled. Distinction of
+uncertainties: no, s is one number.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import cho_factor, cho_solve
+from jaxtyping import Array, Bool, Float, Int
+
+from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.models.features import FeatureKinds, expected_terms
+from cocobandits.models.histories import UserTable
+from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
+from cocobandits.policies.ucb import highest_probability
+from cocobandits.types import ArmVector, Number
+
+_NAMES = ("independent", "pooled", "estimated")
+# Rows are padded to a multiple of this, so that few shapes are compiled.
+_ROW_BLOCK = 128
+_LEAST_EIGENVALUE = -1e-9
+
+
+@dataclass(frozen=True)
+class KmtlUcbSettings:
+    """What the kernel is told, in standardised units.
+
+    Attributes:
+        similarity: S, by name ("independent", "pooled" or "estimated") or arm × arm as nested
+            tuples.
+        bandwidth: γ_x, of features on [-1, 1].
+        ridge: γ.
+        alpha: α.
+        contrast: c, of the estimated S.
+        user_share: τ, what a user's own deviation adds to the kernel; 0 is as published.
+    """
+
+    similarity: Any = "independent"
+    bandwidth: float = 1.0
+    ridge: float = 0.001
+    alpha: float = 1.0
+    contrast: float = 1.0
+    user_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.similarity, str):
+            # Lists come back from JSON; tuples can be hashed.
+            object.__setattr__(self, "similarity", tuple(map(tuple, self.similarity)))
+        elif self.similarity not in _NAMES:
+            raise ConfigurationError(
+                f"Expected similarity in {_NAMES}, or a matrix; got similarity="
+                f"{self.similarity!r}. Choose one of these."
+            )
+        if not (np.isfinite(self.ridge) and self.ridge > 0):
+            raise ConfigurationError(
+                f"Expected a positive number; got ridge={self.ridge}. Give a positive value."
+            )
+        for name in ("bandwidth", "alpha", "contrast", "user_share"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise ConfigurationError(
+                    f"Expected a finite number of at least 0; got {name}={value}. Change it, or "
+                    "leave it out."
+                )
+
+    def matrix(self, num_arms: int) -> Float[Array, "arm other"] | None:
+        """Lay out S for a number of arms; None if it is to be estimated.
+
+        Raises:
+            ConfigurationError: the given matrix is no kernel on them.
+        """
+        if self.similarity == "estimated":
+            return None
+        if isinstance(self.similarity, str):
+            make = jnp.eye if self.similarity == "independent" else _ones
+            return make(num_arms)
+        try:
+            matrix = np.array(self.similarity, dtype=float)
+        except (TypeError, ValueError):
+            matrix = np.zeros(0)  # rows of unequal length, or not of numbers
+        if matrix.shape != (num_arms, num_arms) or not _is_kernel(matrix):
+            raise ConfigurationError(
+                f"Expected a symmetric positive semidefinite matrix of {num_arms} arms; got "
+                f"similarity={self.similarity}. Give one row and column per arm."
+            )
+        return jnp.asarray(matrix)
+
+
+class Numbers(NamedTuple):
+    """The settings as numbers, which are traced: others compile nothing new."""
+
+    bandwidth: Number
+    ridge: Number
+    alpha: Number
+    contrast: Number
+    user_share: Number
+
+
+class Rows(NamedTuple):
+    """Pairs of a user and an arm with rewards, then padding."""
+
+    users: Int[Array, " row"]
+    arms: Int[Array, " row"]
+    is_pair: Bool[Array, " row"]
+
+
+class KmtlUcbPolicy(PlainPolicy):
+    """Regress rewards on context and arm, and be optimistic where few were alike."""
+
+    def __init__(self, problem: Problem, settings: KmtlUcbSettings) -> None:
+        super().__init__(problem)
+        self.settings = settings
+        self._similarity = settings.matrix(problem.num_arms)
+        self._numbers = Numbers(*(float(getattr(settings, name)) for name in Numbers._fields))
+
+    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+        """Give all probability to the highest upper bound."""
+        return highest_probability(self.scores(state, user), arms)
+
+    def scores(self, state: PlainState, user: int) -> ArmVector:
+        """Compute every arm's upper bound for a user."""
+        rows, given = _rows(state.users), (self._numbers, self._similarity)
+        return _scores(self.problem.features, state.users, rows, jnp.asarray(user), given)
+
+    def widened(self, problem: Problem) -> "KmtlUcbPolicy":
+        """Make the same policy for a problem with another arm.
+
+        Raises:
+            UnsupportedError: S was given for the arms there were.
+        """
+        if not isinstance(self.settings.similarity, str):
+            raise UnsupportedError(
+                "Expected kmtl-ucb with a similarity by name; got a matrix for "
+                f"{self.problem.num_arms} arms. Start a new study with a row for every arm."
+            )
+        return KmtlUcbPolicy(problem, self.settings)
+
+
+def _ones(num_arms: int) -> Float[Array, "arm other"]:
+    return jnp.ones((num_arms, num_arms))
+
+
+def _is_kernel(matrix: "np.ndarray[Any, np.dtype[np.float64]]") -> bool:
+    if not np.all(np.isfinite(matrix)) or not np.allclose(matrix, matrix.T):
+        return False
+    return bool(np.linalg.eigvalsh(matrix).min() >= _LEAST_EIGENVALUE)
+
+
+def _rows(table: UserTable) -> Rows:
+    """List who has rewards of what."""
+    users, arms = np.nonzero(np.asarray(table.statistics.count))
+    size = max(-(-len(users) // _ROW_BLOCK), 1) * _ROW_BLOCK
+    padding = (0, size - len(users))
+    is_pair = jnp.asarray(np.arange(size) < len(users))
+    return Rows(jnp.asarray(np.pad(users, padding)), jnp.asarray(np.pad(arms, padding)), is_pair)
+
+
+@partial(jax.jit, static_argnames="kinds")
+def _scores(
+    kinds: FeatureKinds,
+    table: UserTable,
+    rows: Rows,
+    user: Int[Array, ""],
+    given: tuple[Numbers, Float[Array, "arm other"] | None],
+) -> ArmVector:
+    """Compute f̂ + α s for every arm, with the symmetric root: (ηK + γI)⁻¹η = √η (√ηK√η + γI)⁻¹√η.
+
+    Padding has η = 0, and so no effect.
+    """
+    numbers, similarity = given
+    points = jax.vmap(partial(expected_terms, kinds))(table.contexts)[:, 1:]
+    counts = jnp.where(rows.is_pair, table.statistics.count[rows.users, rows.arms], 0.0)
+    totals = jnp.where(rows.is_pair, table.statistics.total[rows.users, rows.arms], 0.0)
+    share = counts / jnp.maximum(jnp.sum(table.statistics.count, axis=0), 1.0)[rows.arms]
+    seen = points[rows.users]
+    near = _radial(seen, seen, numbers.bandwidth)
+    if similarity is None:
+        similarity = _estimate_similarity(near, share, rows.arms, table, numbers)
+    is_own = rows.users[:, None] == rows.users[None, :]
+    kernel = similarity[rows.arms][:, rows.arms] * (near + numbers.user_share * is_own)
+    here = _radial(seen, points[user][None], numbers.bandwidth)[:, 0]
+    here = here + numbers.user_share * (rows.users == user)
+    root = jnp.sqrt(share)
+    asked = (root * here)[:, None] * similarity[rows.arms]
+    weighted = root[:, None] * kernel * root[None, :] + numbers.ridge * jnp.eye(len(root))
+    answers = root * totals / jnp.maximum(counts, 1.0)
+    columns = jnp.concatenate([answers[:, None], asked], axis=1)
+    solved = cho_solve(cho_factor(weighted), columns)
+    prior = jnp.diagonal(similarity) * (1 + numbers.user_share)
+    variance = prior - jnp.sum(asked * solved[:, 1:], axis=0)
+    return asked.T @ solved[:, 0] + numbers.alpha * jnp.sqrt(jnp.maximum(variance, 0.0))
+
+
+def _radial(
+    first: Float[Array, "row feature"], second: Float[Array, "other feature"], bandwidth: Number
+) -> Float[Array, "row other"]:
+    """Compute exp(-γ |x - x'|²)."""
+    squares = jnp.sum(first**2, axis=1)[:, None] + jnp.sum(second**2, axis=1)[None, :]
+    return jnp.exp(jnp.minimum(2 * first @ second.T - squares, 0.0) * bandwidth)
+
+
+def _estimate_similarity(
+    near: Float[Array, "row row"],
+    share: Float[Array, " row"],
+    row_arms: Int[Array, " row"],
+    table: UserTable,
+    numbers: Numbers,
+) -> Float[Array, "arm other"]:
+    """Compare the contexts that arms were given in; an arm without rewards is like no other."""
+    has_rewards = jnp.sum(table.statistics.count, axis=0) > 0
+    num_arms = len(has_rewards)
+    weights = share[:, None] * jax.nn.one_hot(row_arms, num_arms, dtype=share.dtype)
+    means = weights.T @ near @ weights
+    own = jnp.diagonal(means)
+    alike = jnp.exp((2 * means - own[:, None] - own[None, :]) * numbers.contrast)
+    is_seen = has_rewards[:, None] & has_rewards[None, :]
+    return jnp.where(is_seen, alike, jnp.eye(num_arms))

@@ -1,0 +1,306 @@
+"""hLinUCB against loops over a log of what every reward was entered with."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import Statistics
+from cocobandits.policies.base import Problem
+from cocobandits.policies.hidden_features import completed, surroundings
+from cocobandits.policies.hlinucb import HlinucbPolicy, HlinucbSettings
+
+PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
+# What is not known of the fourth comes as equally likely points.
+POINTS = np.array([[0.7, 1.0], [-0.2, 0.0], [0.3, 1.0]])
+CONTEXTS = [np.array([0.4, 0.0]), np.array([-0.7, 1.0]), np.array([0.9, 1.0]), POINTS]
+SETTINGS = HlinucbSettings(2, 0.4, 0.6, 0.3, 0.7)
+KEY = jax.random.key(5)
+# Users come back, and have all arms, one arm often, two arms; the fourth has none.
+TRACE = [
+    *[(0, 0, 0.9), (1, 2, 0.5), (0, 1, -0.2), (2, 1, -1.0), (1, 2, 0.7), (0, 2, 0.3)],
+    *[(2, 0, 0.2), (1, 2, 0.4), (0, 0, 1.1), (2, 1, -0.6), (1, 0, 1.7), (1, 2, 0.6)],
+]
+
+
+class Entry(NamedTuple):
+    user: int
+    arm: int
+    z: np.ndarray
+    reward: float
+    weights: np.ndarray
+    residual: float
+
+
+class Literal:
+    """Keep every reward with what it was entered with, and add up all sums from there."""
+
+    def __init__(self, is_transposed, settings):
+        self.is_transposed, self.settings, self.num_arms = is_transposed, settings, 3
+        self.contexts, self.log = list(CONTEXTS), []
+
+    def seen(self, user, arm):
+        if not self.is_transposed:
+            return np.eye(self.num_arms)[arm]
+        points = np.atleast_2d(self.contexts[user])
+        return np.mean([[1.0, x, group == 0, group == 1] for x, group in points], axis=0)
+
+    def hidden(self, user, arm):
+        """C⁻¹ d of the arm, or of the user if transposed; C as well."""
+        owner = user if self.is_transposed else arm
+        mine = [e for e in self.log if (e.user if self.is_transposed else e.arm) == owner]
+        size = self.settings.num_hidden
+        precision, shift = self.settings.ridge * np.eye(size), np.zeros(size)
+        for entry in mine:
+            precision = precision + np.outer(entry.weights, entry.weights)
+            shift = shift + entry.weights * entry.residual
+        start = jax.random.normal(jax.random.fold_in(KEY, owner), (size,))
+        value = np.linalg.inv(precision) @ shift
+        return (value if mine else self.settings.start_deviation * np.asarray(start)), precision
+
+    def theta(self, user, arm, further=()):
+        """A⁻¹ b of the user, or of the arm if transposed; A as well."""
+        owner = arm if self.is_transposed else user
+        mine = [e for e in self.log if (e.arm if self.is_transposed else e.user) == owner]
+        pairs = [(entry.z, entry.reward) for entry in mine] + list(further)
+        size = len(self.seen(user, arm)) + self.settings.num_hidden
+        precision, shift = self.settings.ridge * np.eye(size), np.zeros(size)
+        for z, reward in pairs:
+            precision = precision + np.outer(z, z)
+            shift = shift + z * reward
+        return np.linalg.inv(precision) @ shift, precision
+
+    def observe(self, user, arm, rewards):
+        """Enter rewards together: one sweep, first θ and then v."""
+        seen = self.seen(user, arm)
+        z = np.concatenate([seen, self.hidden(user, arm)[0]])
+        theta, _ = self.theta(user, arm, [(z, reward) for reward in rewards])
+        outer, inner = theta[: len(seen)], theta[len(seen) :]
+        self.log += [Entry(user, arm, z, r, inner, r - seen @ outer) for r in rewards]
+
+    def observe_anew(self, user, statistics):
+        """Forget a user's rewards, and enter them again: arm by arm, by their average."""
+        self.log = [entry for entry in self.log if entry.user != user]
+        for arm in range(self.num_arms):
+            count = int(statistics.count[arm])
+            if count:
+                self.observe(user, arm, [float(statistics.total[arm]) / count] * count)
+
+    def scores(self, user):
+        scores = []
+        alpha, time = self.settings.alpha, sum(entry.user == user for entry in self.log)
+        if alpha is None:
+            alpha = 0.1 * np.sqrt(np.log(time + 1)) + 0.1 * (1 - 0.8**time)
+        for arm in range(self.num_arms):
+            seen = self.seen(user, arm)
+            hidden, hidden_precision = self.hidden(user, arm)
+            theta, precision = self.theta(user, arm)
+            z, inner = np.concatenate([seen, hidden]), theta[len(seen) :]
+            scores.append(
+                z @ theta
+                + alpha * np.sqrt(z @ np.linalg.inv(precision) @ z)
+                + self.settings.hidden_alpha
+                * np.sqrt(inner @ np.linalg.inv(hidden_precision) @ inner)
+            )
+        return np.array(scores)
+
+
+@pytest.fixture(params=[False, True], ids=["published", "transposed"])
+def policy(request):
+    return HlinucbPolicy(PROBLEM, SETTINGS, request.param)
+
+
+def literal_of(policy, trace=TRACE):
+    literal = Literal(policy.is_transposed, policy.settings)
+    for user, arm, reward in trace:
+        literal.observe(user, arm, [reward])
+    return literal
+
+
+def enrolled(policy):
+    state = policy.init(KEY)
+    for context in CONTEXTS:
+        state = policy.enrol(state, jnp.asarray(context))
+    return state
+
+
+def learned(policy, trace=TRACE):
+    state = enrolled(policy)
+    for user, arm, reward in trace:
+        statistics = state.users.of(user)[1].add(arm, reward)
+        state, _ = policy.update(jax.random.key(0), state, user, statistics)
+    return state
+
+
+def assert_same_scores(policy, state, literal):
+    for user in range(4):
+        np.testing.assert_allclose(policy.scores(state, user), literal.scores(user), atol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0.6, None], ids=["fixed", "scheduled"])
+def test_a_trace_of_rewards_matches_the_literal_sums(policy, alpha):
+    settings = HlinucbSettings(2, 0.4, alpha, 0.3, 0.7)
+    policy = HlinucbPolicy(PROBLEM, settings, policy.is_transposed)
+    state, literal = enrolled(policy), Literal(policy.is_transposed, settings)
+    assert_same_scores(policy, state, literal)
+    for user, arm, reward in TRACE:
+        statistics = state.users.of(user)[1].add(arm, reward)
+        state, _ = policy.update(jax.random.key(0), state, user, statistics)
+        literal.observe(user, arm, [reward])
+        assert_same_scores(policy, state, literal)
+
+
+def test_one_reward_worked_out_by_hand():
+    """One user, two arms, no context, l = λ = 1, v = ±1 and a reward of 2 for the first arm.
+
+    A = (2 1; 1 2), b = (2, 2), θ̂ = (2/3, 2/3); C = 1 + 4/9, d = 2/3 · 4/3, v̂ = 8/13. With v = -1
+    the second entries change their sign, and no score does.
+    """
+    start = float(jax.random.normal(jax.random.fold_in(KEY, 0), (1,))[0])
+    settings = HlinucbSettings(1, 1.0, 0.5, 0.25, 1 / abs(start))
+    policy = HlinucbPolicy(Problem(2, (), (-2.0, 2.0), 0.1), settings, is_transposed=True)
+    state = policy.enrol(policy.init(KEY), jnp.zeros(0))
+    state, _ = policy.update(KEY, state, 0, Statistics.empty(2).add(0, 2.0))
+    first = 14 / 13 + 0.5 * np.sqrt(86) / 13 + 0.25 * 2 / np.sqrt(13)
+    np.testing.assert_allclose(
+        policy.scores(state, 0), [first, 0.5 * np.sqrt(233) / 13], atol=1e-12
+    )
+    np.testing.assert_array_equal(policy.probabilities(state, 0), [1.0, 0.0])
+
+
+def test_nothing_hidden_is_learned_from_a_zero_start(policy):
+    """The hidden weights and features stay zero; from a random start they do not."""
+    settings = HlinucbSettings(2, 0.4, 0.6, 0.3, 0.0)
+    zero = learned(HlinucbPolicy(PROBLEM, settings, policy.is_transposed)).entries
+    assert np.all(np.asarray(zero.features)[..., 1:, :] == 0)
+    assert np.all(np.asarray(zero.weights) == 0)
+    entries = learned(policy).entries
+    assert np.asarray(entries.weights)[1].max() > 0.01
+    # Of the arm that the second user had four times, not only the start was entered.
+    features = np.asarray(entries.features)[1, 2]
+    assert abs(features[0, 0] * features[1, 1] - features[0, 1] ** 2) > 1e-4
+
+
+def test_several_rewards_are_one_sweep_per_arm(policy):
+    state, literal = learned(policy), literal_of(policy)
+    before = state.users.of(1)[1]
+    further = before.add(0, 0.3).add(0, -0.5).add(2, 1.3).add(1, 0.8).add(1, 0.1).add(1, 0.3)
+    state, _ = policy.update(jax.random.key(0), state, 1, further)
+    for arm, average, count in ((0, -0.1, 2), (1, 0.4, 3), (2, 1.3, 1)):
+        literal.observe(1, arm, [average] * count)
+    assert_same_scores(policy, state, literal)
+
+
+def test_a_correction_enters_the_user_anew(policy):
+    """By value, by arm, and by taking one of several back: what others entered stays."""
+    for change in (
+        lambda statistics: statistics.remove(2, 0.6).add(2, -0.6),
+        lambda statistics: statistics.remove(0, 1.7).add(1, 1.7),
+        lambda statistics: statistics.remove(2, 0.4),
+    ):
+        state, literal = learned(policy), literal_of(policy)
+        corrected = change(state.users.of(1)[1])
+        state, _ = policy.update(jax.random.key(0), state, 1, corrected)
+        literal.observe_anew(1, corrected)
+        assert_same_scores(policy, state, literal)
+
+
+def test_withdrawn_rewards_are_taken_out(policy):
+    """The user is a newcomer again, and the sums are positive definite."""
+    state, literal = learned(policy), literal_of(policy)
+    state, _ = policy.update(jax.random.key(0), state, 1, Statistics.empty(3))
+    literal.observe_anew(1, Statistics.empty(3))
+    assert_same_scores(policy, state, literal)
+    assert all(np.all(np.asarray(leaf)[1] == 0) for leaf in state.entries)
+    form = policy._form
+    for user in (0, 1):
+        own = jax.tree.map(lambda leaf, user=user: leaf[user], state.entries)
+        around = surroundings(form, state, jnp.asarray(user), policy._scales)
+        sums = completed(form, around, own)
+        for precision in (sums.weight_precision, sums.feature_precision):
+            assert np.linalg.eigvalsh(np.asarray(precision)).min() > 0.4 - 1e-9
+
+
+def test_withdrawing_everything_leaves_no_trace(policy):
+    state = learned(policy)
+    for user in (1, 0, 2):
+        state, _ = policy.update(jax.random.key(0), state, user, Statistics.empty(3))
+    for left, right in zip(*map(jax.tree.leaves, (state, enrolled(policy))), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_an_update_without_a_change_changes_nothing(policy):
+    state = learned(policy)
+    context, statistics = state.users.of(1)
+    again, _ = policy.update(jax.random.key(0), state, 1, statistics, context)
+    for left, right in zip(*map(jax.tree.leaves, (state, again)), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_a_context_that_becomes_known_enters_the_user_anew(policy):
+    """Before, the expected terms of all points are used; as published, no context ever is."""
+    state, literal = learned(policy), literal_of(policy)
+    for arm, reward in ((1, 0.4), (2, -0.3)):
+        statistics = state.users.of(3)[1].add(arm, reward)
+        state, _ = policy.update(jax.random.key(0), state, 3, statistics)
+        literal.observe(3, arm, [reward])
+    assert_same_scores(policy, state, literal)
+    unknown = np.asarray(policy.scores(state, 3))
+    state, _ = policy.update(jax.random.key(0), state, 3, statistics, jnp.asarray(POINTS[0]))
+    literal.contexts[3] = POINTS[0]
+    literal.observe_anew(3, statistics)
+    assert_same_scores(policy, state, literal)
+    distance = np.abs(np.asarray(policy.scores(state, 3)) - unknown).max()
+    assert distance > 1e-3 if policy.is_transposed else distance < 1e-10
+
+
+def test_only_the_arms_given_are_compared(policy):
+    state = learned(policy)
+    for user in range(4):
+        scores = np.asarray(policy.scores(state, user))
+        np.testing.assert_array_equal(policy.probabilities(state, user), scores == scores.max())
+        for arms in ((0, 1), (0, 2), (1, 2)):
+            part = scores[list(arms)]
+            found = policy.probabilities(state, user, arms)
+            np.testing.assert_array_equal(found, part == part.max())
+
+
+def test_a_new_arm_has_its_start(policy):
+    state, literal = learned(policy), literal_of(policy)
+    wider, more = policy.add_arm(jax.random.key(9), state)
+    old = [np.asarray(policy.scores(state, user)) for user in range(4)]
+    literal.num_arms = 4
+    if not policy.is_transposed:
+        # One more column of one-hot features, which is zero for the arms there were.
+        literal.log = [entry._replace(z=np.insert(entry.z, 3, 0.0)) for entry in literal.log]
+    for user in range(4):
+        found = np.asarray(wider.scores(more, user))
+        np.testing.assert_allclose(found, literal.scores(user), atol=1e-10)
+        np.testing.assert_allclose(found[:3], old[user], atol=1e-10)
+
+
+def test_entries_grow_with_the_table(policy):
+    state, literal = learned(policy), literal_of(policy)
+    full = state._replace(users=state.users._replace(num_users=jnp.asarray(256)))
+    grown = policy.enrol(full, jnp.asarray([0.2, 1.0]))
+    assert {len(leaf) for leaf in grown.entries} == {1024}
+    assert_same_scores(policy, grown, literal)
+    literal.contexts += [np.array([0.2, 1.0])] * 253
+    np.testing.assert_allclose(policy.scores(grown, 256), literal.scores(256), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("num_hidden", value) for value in (0, True, 101)],
+        *[("ridge", value) for value in (0.0, -1.0, float("nan"))],
+        *[(name, -0.1) for name in ("alpha", "hidden_alpha", "start_deviation")],
+        *[(name, float("inf")) for name in ("alpha", "hidden_alpha", "start_deviation")],
+    ],
+)
+def test_settings_are_refused(name, value):
+    with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
+        HlinucbSettings(**{name: value})
