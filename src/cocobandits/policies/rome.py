@@ -1,0 +1,263 @@
+"""Robust mixed-effects Thompson sampling (RoME; Huch et al., NeurIPS 2024), with bagged ridge fits.
+
+Arm 0 is the control. The advantage of any other arm over it is linear, with a part of θ for all and
+one for each user, and is learned from pseudo-rewards that are right on average whatever the working
+model f̂ of the reward says. With the candidate ā, the arm played A and π = P(A = 0 | ā):
+
+    R̃ = f̂(ā) - f̂(0) + (R - f̂(A)) / (1[A = ā] - π),   σ̃² = π(1 - π)
+    V = V₀ + Σ σ̃² φφᵀ,   b = Σ σ̃² R̃ φ,   θ̃ ~ N(V⁻¹b, (v β/β₁)² V⁻¹),   ā = argmax_{a≠0} φ_aᵀθ̃
+    β = v √(2 log(2K(K + 1)/δ) + log det V - log det V₀) + ζ max(1, (log K)^¾)
+
+for K users, β₁ being β of one user without rewards. Control is played with probability
+clip(P(φ_āᵀθ̃ ≤ 0)), and ā otherwise.
+
+Its authors have two arms, contexts that change, effects of time as well, and a graph on which
+neighbouring users are alike. Here contexts and arm means stay: no effects of time, and a user's
+pseudo-rewards of an arm are two numbers, Σσ̃² and Σσ̃²R̃. There is no graph (λ = 0): the authors'
+is drawn from the true effects, which nobody knows here; one drawn from contexts would say what the
+shared line says already, would change with every user who joins, and would tie all users into one
+dense V. Without it V₀ = diag(γ I, γᵤ I, …), arms are independent, and users are eliminated one by
+one: O(users) per decision. With several arms φ = one-hot(a) ⊗ (1, x), and the law of the arm played
+is defined as: draw ā with P(φ_āᵀθ̃ is the largest), then play control with the clipped probability
+of that ā alone. Without the control among the arms that can be chosen, ā is played. π and f̂ are
+those of the state just before the reward arrives, with all arms to choose from; a reward that comes
+late, or of a choice among some arms, has another π than it was drawn with. An update is not told
+who the candidate was when control was played, so that pseudo-reward is shared out among all of them
+by P(ā | A = 0), which leaves the mean of the sums as it is. Where rewards are withdrawn, what the
+user's rewards of that arm added is scaled by the ratio of the counts; where their sum changes
+otherwise, Σσ̃²R̃ moves by their average ∂(σ̃²R̃)/∂R. All noise is one number v, for what f̂ leaves
+unexplained: the declared noise is not asked for, and yes/no rewards are as good as others.
+
+Of the criteria of the paper's Table 1: multi-task, yes (the shared part). Partial context, no: a
+user's effects are apart for every arm, and only rewards of control say something of several.
+Nonparametric, not applicable: f̂ may be anything, but advantages are linear with Gaussian effects.
+Distinction of uncertainties, partly: V has blocks for all users and for each, and v for the noise,
+but only the variance of their sum is used; the published table says no. Dynamic recruitment, yes: a
+user adds a block. Concurrent interaction, yes: users are served interleaved, though what is learned
+between a decision and its reward moves the π of that reward.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import Statistics
+from cocobandits.models.features import FeatureKinds, expected_terms
+from cocobandits.models.histories import Change, UserTable
+from cocobandits.policies.base import Arms, Policy, Problem
+from cocobandits.policies.rome_algebra import (
+    Contribution,
+    control_probability,
+    exploration,
+    largest_probability,
+)
+from cocobandits.policies.rome_baseline import Bags, Terms, predict
+from cocobandits.policies.rome_evidence import Law, RewardChange, advantages
+from cocobandits.types import ArmVector, PossibleContext, RngKey
+
+
+@dataclass(frozen=True)
+class RomeSettings:
+    """What RoME assumes, in standardised units.
+
+    Attributes:
+        shared_precision: γ, of the effects that all users share: their deviation is v/√γ, here 1.
+        user_precision: γᵤ, of each user's own effects: their deviation is v/√γᵤ, here 0.28.
+        scale: v, the deviation of a reward from f̂.
+        error: δ.
+        floor: ζ.
+        least_control: the smallest probability of control, given a candidate.
+        most_control: the largest.
+        num_bags: regressions that f̂ is the average of.
+        bag_share: the probability that a reward is in a bag.
+        ridge: the penalty of the regressions.
+    """
+
+    shared_precision: float = 0.04
+    user_precision: float = 0.5
+    scale: float = 0.2
+    error: float = 0.01
+    floor: float = 10.0
+    least_control: float = 0.05
+    most_control: float = 0.95
+    num_bags: int = 10
+    bag_share: float = 0.8
+    ridge: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("shared_precision", "user_precision", "scale", "floor", "ridge"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ConfigurationError(
+                    f"Expected a positive number; got {name}={value}. Give a positive value."
+                )
+        for name in ("error", "least_control", "most_control", "bag_share"):
+            value = getattr(self, name)
+            if not 0 < value <= 1 or (value == 1 and name != "bag_share"):
+                raise ConfigurationError(
+                    f"Expected a probability; got {name}={value}. Give a number between 0 and 1."
+                )
+        if self.least_control > self.most_control:
+            raise ConfigurationError(
+                f"Expected least_control <= most_control; got least_control={self.least_control}. "
+                "Exchange the two."
+            )
+        if type(self.num_bags) is not int or self.num_bags < 1:
+            raise ConfigurationError(
+                f"Expected at least one bag; got num_bags={self.num_bags!r}. Use for example 10."
+            )
+
+
+class RomeState(NamedTuple):
+    """All users, what their pseudo-rewards add to V and b, and the bags of f̂.
+
+    Rows of a source are what rewards of control say of a candidate, and its own rewards.
+    """
+
+    users: UserTable
+    evidence: Contribution  # each field: user × source × candidate
+    bags: Bags
+
+
+class Rules(NamedTuple):
+    """What compiled functions take as fixed."""
+
+    kinds: FeatureKinds
+    settings: RomeSettings
+
+
+class RomePolicy(Policy[RomeState]):
+    """Learn by how much each arm beats the control, for all users and for each."""
+
+    def __init__(self, problem: Problem, settings: RomeSettings) -> None:
+        self.problem = problem
+        self.settings = settings
+        self._rules = Rules(problem.features, settings)
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The declared range; Gaussian tails reach beyond it."""
+        return self.problem.reward_range
+
+    def init(self, rng_key: RngKey) -> RomeState:
+        """Start without users."""
+        del rng_key
+        num_arms = self.problem.num_arms
+        users = UserTable.empty(len(self.problem.features), num_arms)
+        blank = jnp.zeros((len(users.contexts), 2, num_arms - 1))
+        bags = Bags.empty(len(users.contexts), self.settings.num_bags, num_arms)
+        return RomeState(users, Contribution(blank, blank, blank), bags)
+
+    def users(self, state: RomeState) -> UserTable:
+        """Read the users."""
+        return state.users
+
+    def enrol(self, state: RomeState, context: PossibleContext) -> RomeState:
+        """Add a row to every table."""
+        users = state.users.append(context)
+        return jax.tree.map(
+            lambda rows: _with_rows(rows, len(users.contexts)), state._replace(users=users)
+        )
+
+    def update(
+        self,
+        rng_key: RngKey,
+        state: RomeState,
+        user: int,
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> tuple[RomeState, None]:
+        """Learn from new rewards, and scale what the old ones said if they are others now."""
+        change = Change.of(state.users, user, statistics, context)
+        learned = _learn(self._rules, rng_key, state, change.user, statistics)
+        return learned._replace(users=change.applied()), None
+
+    def probabilities(self, state: RomeState, user: int, arms: Arms = None) -> ArmVector:
+        """Compute Σ_ā P(ā) π_ā for the control, and P(ā) (1 - π_ā) for every other arm."""
+        chosen = tuple(range(self.problem.num_arms)) if arms is None else arms
+        candidates = jnp.asarray([arm - 1 for arm in chosen if arm > 0])
+        return _probabilities(self._rules, state, user, candidates, 0 in chosen)
+
+    def add_arm(self, rng_key: RngKey, state: RomeState) -> tuple["RomePolicy", RomeState]:
+        """Add a candidate of which nothing is known."""
+        del rng_key
+        evidence, bags = jax.tree.map(_with_column, (state.evidence, state.bags))
+        policy = RomePolicy(self.problem.with_arm(), self.settings)
+        return policy, RomeState(state.users.with_arm(), evidence, bags)
+
+
+def _with_rows(rows: Array, num_rows: int) -> Array:
+    if rows.ndim == 0 or len(rows) == num_rows:
+        return rows
+    return jnp.pad(rows, ((0, num_rows - len(rows)),) + ((0, 0),) * (rows.ndim - 1))
+
+
+def _with_column(columns: Float[Array, "*rows arm"]) -> Float[Array, "*rows wider"]:
+    return jnp.pad(columns, ((0, 0),) * (columns.ndim - 1) + ((0, 1),))
+
+
+def _terms(kinds: FeatureKinds, users: UserTable) -> Terms:
+    return jax.vmap(partial(expected_terms, kinds))(users.contexts)
+
+
+def _law(
+    settings: RomeSettings,
+    terms: Terms,
+    state: RomeState,
+    user: Int[Array, ""],
+    candidates: Int[Array, " candidate"],
+) -> Law:
+    """Compute who is the candidate among some, and the probability of control given each."""
+    precisions = settings.shared_precision, settings.user_precision
+    mean, variance, gain = advantages(terms, state.evidence, user, precisions)
+    constants = settings.scale, settings.error, settings.floor
+    first = exploration(1.0, 0.0, *constants)
+    width = settings.scale * exploration(state.users.num_users, gain, *constants) / first
+    mean, deviation = mean[candidates], width * jnp.sqrt(variance[candidates])
+    limits = settings.least_control, settings.most_control
+    return Law(largest_probability(mean, deviation), control_probability(mean, deviation, limits))
+
+
+@partial(jax.jit, static_argnames=("rules", "has_control"))
+def _probabilities(
+    rules: Rules,
+    state: RomeState,
+    user: Int[ArrayLike, ""],
+    candidates: Int[Array, " candidate"],
+    has_control: bool,
+) -> ArmVector:
+    law = _law(
+        rules.settings, _terms(rules.kinds, state.users), state, jnp.asarray(user), candidates
+    )
+    if not has_control:
+        return law.candidate
+    stay = jnp.vdot(law.candidate, law.control)
+    return jnp.concatenate([stay[None], law.candidate * (1 - law.control)])
+
+
+@partial(jax.jit, static_argnames="rules")
+def _learn(
+    rules: Rules,
+    rng_key: RngKey,
+    state: RomeState,
+    user: Int[Array, ""],
+    after: Statistics,
+) -> RomeState:
+    """Write what a user's changed rewards add to V, b and the bags."""
+    terms = _terms(rules.kinds, state.users)
+    row = jax.tree.map(lambda rows: rows[user], (state.evidence, state.bags))
+    change = RewardChange.between(state.users.of(user)[1], after)
+    law = _law(rules.settings, terms, state, user, jnp.arange(row[0].weight.shape[1]))
+    predicted = predict(terms, state.bags, rules.settings.ridge, terms[user])
+    evidence = change.gained(change.retained(row[0]), law, predicted)
+    is_in = jax.random.bernoulli(rng_key, rules.settings.bag_share, row[1].counts.shape)
+    bags = change.bagged(row[1], is_in)
+    tables, rows = (state.evidence, state.bags), (evidence, bags)
+    written = jax.tree.map(lambda table, new: table.at[user].set(new), tables, rows)
+    return RomeState(state.users, *written)

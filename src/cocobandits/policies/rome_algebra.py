@@ -1,0 +1,127 @@
+"""The arithmetic of RoME: pseudo-rewards, the posterior of linear forms, and how wide to explore.
+
+Owns the formulas that hold whatever the blocks of θ are: for the policy, which keeps a user's
+rewards as two numbers per arm, and for the authors' simulation, which has blocks of users and times
+in one dense matrix. Knows neither users nor states.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import ndtr
+from jaxtyping import Array, ArrayLike, Bool, Float, Real
+
+from cocobandits.models.orthant import best_probability
+from cocobandits.types import Number, Scalar
+
+Square = Float[Array, "coefficient coefficient"]
+
+# Below any deviation that rewards could tell from zero; keeps ratios finite.
+_LEAST_DEVIATION = 1e-150
+# Values at which each form's distribution function is tabulated, and how far out, in deviations.
+_NUM_VALUES, _REACH = 257, 8.0
+# Up to so many forms, who is the largest has a closed form.
+_MOST_EXACT = 3
+
+
+class Contribution(NamedTuple):
+    """What rewards add to V and b along their φ: Σσ̃² and Σσ̃²R̃, and the derivative of the latter.
+
+    `slope` is the sum of ∂(σ̃²R̃)/∂R, by which a reward that is corrected later moves `pull`.
+    """
+
+    weight: Float[Array, "*each"]
+    pull: Float[Array, "*each"]
+    slope: Float[Array, "*each"]
+
+
+class Forms(NamedTuple):
+    """Linear forms of θ ~ N(V⁻¹b, V⁻¹), one by one, and the gain log det V - log det V₀."""
+
+    mean: Float[Array, " form"]
+    variance: Float[Array, " form"]
+    gain: Scalar
+
+
+def contribution(
+    is_candidate: Bool[Array, "*each"],
+    control: Float[Array, "*each"],
+    advantage: Float[Array, "*each"],
+    residual: Float[Array, "*each"],
+) -> Contribution:
+    """Weigh a pseudo-reward: σ̃² = π(1 - π), R̃ = f̂(ā) - f̂(0) + (R - f̂(A)) / (1[A = ā] - π).
+
+    `control` is π, the probability of arm 0 given the candidate ā; `advantage` is f̂(ā) - f̂(0) and
+    `residual` R - f̂(A). Multiplied out, nothing is divided: π may be zero or one.
+    """
+    weight = control * (1 - control)
+    slope = jnp.where(is_candidate, control, control - 1)
+    return Contribution(weight, weight * advantage + slope * residual, slope)
+
+
+def pseudo_reward(
+    is_candidate: Bool[Array, "*each"],
+    control: Float[Array, "*each"],
+    advantage: Float[Array, "*each"],
+    residual: Float[Array, "*each"],
+) -> Float[Array, "*each"]:
+    """Compute R̃ alone; its mean over A is the advantage of ā, whatever f̂ is."""
+    weight, pull, _ = contribution(is_candidate, control, advantage, residual)
+    return pull / weight
+
+
+def read_forms(
+    precision: Square,
+    shift: Float[Array, " coefficient"],
+    forms: Float[Array, "form coefficient"],
+    prior_log_determinant: Number,
+) -> Forms:
+    """Read linear forms off N(V⁻¹b, V⁻¹), where V = precision and b = shift."""
+    factor = jnp.linalg.cholesky(precision)
+    white = solve_triangular(factor, forms.T, lower=True)
+    mean = white.T @ solve_triangular(factor, shift, lower=True)
+    gain = 2 * jnp.sum(jnp.log(jnp.diagonal(factor))) - prior_log_determinant
+    return Forms(mean, jnp.sum(white**2, axis=0), gain)
+
+
+def exploration(
+    num_groups: Real[ArrayLike, ""], gain: Number, scale: Number, error: Number, floor: Number
+) -> Scalar:
+    """Compute β = v √(2 log(2K(K + 1)/δ) + gain) + ζ max(1, (log K)^¾).
+
+    K is the number of users or of times, whichever is larger; v, δ and ζ are `scale`, `error` and
+    `floor`.
+    """
+    groups = jnp.maximum(jnp.asarray(num_groups, dtype=float), 1.0)
+    confidence = jnp.sqrt(2 * jnp.log(2 * groups * (groups + 1) / error) + gain)
+    return jnp.asarray(scale * confidence + floor * jnp.maximum(1.0, jnp.log(groups) ** 0.75))
+
+
+def control_probability(
+    mean: Float[Array, "*each"], deviation: Float[Array, "*each"], limits: tuple[Number, Number]
+) -> Float[Array, "*each"]:
+    """Compute P(φᵀθ̃ ≤ 0), kept within the limits."""
+    return jnp.clip(ndtr(-mean / jnp.maximum(deviation, _LEAST_DEVIATION)), *limits)
+
+
+def largest_probability(
+    mean: Float[Array, " form"], deviation: Float[Array, " form"]
+) -> Float[Array, " form"]:
+    """Compute P(form a is the largest) for independent Gaussian forms.
+
+    Beyond three it is ∫ Π_{b≠a} F_b dF_a by the trapezoid rule, on values that are dense around
+    every form: good to 2e-5, and quick to compile for any number of forms.
+    """
+    if len(mean) == 1:
+        return jnp.ones(1)
+    if len(mean) <= _MOST_EXACT:
+        return best_probability(mean, jnp.diag(deviation**2))
+    steps = jnp.linspace(-_REACH, _REACH, _NUM_VALUES)
+    safe = jnp.maximum(deviation, _LEAST_DEVIATION)
+    values = jnp.sort((mean[:, None] + safe[:, None] * steps[None, :]).ravel())
+    below = ndtr((values[None, :] - mean[:, None]) / safe[:, None])
+    others = jnp.where(jnp.eye(len(mean), dtype=bool)[..., None], 1.0, below[None])
+    product = jnp.prod(others, axis=1)
+    wins = jnp.sum(jnp.diff(below) * (product[:, 1:] + product[:, :-1]) / 2, axis=1)
+    return wins / jnp.sum(wins)

@@ -1,0 +1,396 @@
+"""RoME against dense algebra over all blocks of θ, and draws of the law it states."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import Statistics
+from cocobandits.policies import rome
+from cocobandits.policies.base import Problem
+from cocobandits.policies.rome import RomePolicy, RomeSettings
+from cocobandits.policies.rome_algebra import (
+    contribution,
+    exploration,
+    largest_probability,
+    pseudo_reward,
+)
+from cocobandits.policies.rome_baseline import Bags, predict
+from cocobandits.policies.rome_evidence import advantages
+
+PROBLEM = Problem(3, (None, 3), (-2.0, 2.0), 0.2)
+SETTINGS = RomeSettings(shared_precision=0.3, user_precision=1.7, scale=0.6, num_bags=3)
+CONTEXTS = np.array([[0.4, 0.0], [-0.7, 2.0], [0.9, 1.0], [0.1, 2.0]])
+# Unequal histories, served in this order: (user, arm, reward).
+STEPS = [
+    *((0, 0, 0.9), (1, 2, 0.5), (0, 1, -0.2), (1, 2, 0.7), (3, 1, -1.0), (0, 2, 0.3)),
+    *((1, 2, 0.4), (3, 0, 0.2), (0, 0, 1.1), (1, 0, -0.6), (3, 1, -0.6)),
+]
+forms_of = jax.jit(advantages)
+compiled_law = jax.jit(rome._law, static_argnums=0)
+SHARED, OWN, SCALE = SETTINGS.shared_precision, SETTINGS.user_precision, SETTINGS.scale
+
+
+@pytest.fixture(scope="module")
+def policy():
+    return RomePolicy(PROBLEM, SETTINGS)
+
+
+def enrolled(policy):
+    state = policy.init(jax.random.key(0))
+    for context in CONTEXTS:
+        state = policy.enrol(state, jnp.asarray(context))
+    return state
+
+
+def learned(policy, steps=STEPS):
+    """Enrol everybody and learn, one reward at a time; every reward has a key of its own."""
+    state = enrolled(policy)
+    for number, (user, arm, reward) in enumerate(steps):
+        statistics = state.users.of(user)[1].add(arm, reward)
+        state, _ = policy.update(jax.random.key(number), state, user, statistics)
+    return state
+
+
+@pytest.fixture(scope="module")
+def state(policy):
+    return learned(policy)
+
+
+def terms_of(context):
+    return np.array([1.0, context[0], *(context[1] == np.arange(3))])
+
+
+def dense_posterior(weights, pulls, contexts=CONTEXTS):
+    """Stack θ = (shared, user 1, user 2, …), each one-hot(arm) ⊗ terms, and sum up V and b."""
+    block = weights.shape[1] * 5
+    size = block * (1 + len(contexts))
+    prior = np.diag(np.repeat([SHARED, OWN], [block, size - block]))
+    precision, shift, forms = prior.copy(), np.zeros(size), []
+    for user, context in enumerate(contexts):
+        for candidate in range(weights.shape[1]):
+            phi = np.zeros(size)
+            start = 5 * candidate
+            phi[start : start + 5] = terms_of(context)
+            phi[block * (1 + user) + start : block * (1 + user) + start + 5] = terms_of(context)
+            precision += weights[user, candidate] * np.outer(phi, phi)
+            shift += pulls[user, candidate] * phi
+            forms.append(phi)
+    covariance = np.linalg.inv(precision)
+    gain = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(prior)[1]
+    mean = np.array(forms) @ covariance @ shift
+    spread = np.array(forms) @ covariance @ np.array(forms).T
+    return mean.reshape(len(contexts), -1), spread, gain
+
+
+def test_forms_match_dense_algebra_over_all_users(state):
+    """θ̂, V⁻¹ and log det V along every user's φ; different arms do not correlate."""
+    terms = jnp.asarray([terms_of(context) for context in CONTEXTS])
+    evidence = jax.tree.map(lambda rows: rows[:4], state.evidence)
+    weights, pulls = (np.asarray(field).sum(axis=1) for field in evidence[:2])
+    assert np.count_nonzero(weights) == 6
+    expected, spread, gain = dense_posterior(weights, pulls)
+    for user in range(4):
+        mean, variance, found = forms_of(terms, evidence, jnp.asarray(user), (SHARED, OWN))
+        own = spread[2 * user : 2 * user + 2, 2 * user : 2 * user + 2]
+        np.testing.assert_allclose(mean, expected[user], atol=1e-10)
+        np.testing.assert_allclose(np.diag(variance), own, atol=1e-10)
+        np.testing.assert_allclose(found, gain, atol=1e-10)
+
+
+def literal_law(evidence, user, num_users=4):
+    """Compute mean, deviation and P(control | candidate) from dense algebra."""
+    weights, pulls = (np.asarray(field)[:4].sum(axis=1) for field in evidence[:2])
+    mean, spread, gain = dense_posterior(weights, pulls)
+    deviation = np.sqrt(np.diag(spread).reshape(4, -1)[user])
+    confidence = 2 * np.log(2 * num_users * (num_users + 1) / 0.01)
+    beta = SCALE * np.sqrt(confidence + gain) + 10 * max(1, np.log(num_users) ** 0.75)
+    first = SCALE * np.sqrt(2 * np.log(4 / 0.01)) + 10
+    return mean[user], SCALE * beta / first * deviation
+
+
+def draw_arms(generator, mean, deviation, num_draws=100_000):
+    """Draw θ̃ for the candidate, and again for control given the candidate, with the limits."""
+    forms = mean + deviation * generator.normal(size=(num_draws, len(mean)))
+    candidate = np.argmax(forms, axis=1)
+    again = mean + deviation * generator.normal(size=(1_000_000, len(mean)))
+    control = np.clip(np.mean(again <= 0, axis=0), 0.05, 0.95)
+    return np.where(generator.uniform(size=num_draws) < control[candidate], 0, candidate + 1)
+
+
+@pytest.mark.parametrize("user", range(4))
+def test_probabilities_match_draws(policy, state, user):
+    generator = np.random.default_rng(user)
+    mean, deviation = literal_law(state.evidence, user)
+    found = np.asarray(policy.probabilities(state, user))
+    shares = np.bincount(draw_arms(generator, mean, deviation), minlength=3) / 1e5
+    assert np.all(np.abs(found - shares) < 4 * np.sqrt(0.25 / 1e5))
+    for arm in (1, 2):
+        drawn = draw_arms(generator, mean[[arm - 1]], deviation[[arm - 1]])
+        pair = np.asarray(policy.probabilities(state, user, (0, arm)))
+        assert abs(pair[1] - np.mean(drawn == 1)) < 4 * np.sqrt(0.25 / 1e5)
+    forms = mean + deviation * generator.normal(size=(100_000, 2))
+    without_control = np.asarray(policy.probabilities(state, user, (1, 2)))
+    assert abs(without_control[0] - np.mean(forms[:, 0] > forms[:, 1])) < 4 * np.sqrt(0.25 / 1e5)
+
+
+def test_largest_of_many_forms_matches_quadrature():
+    """Unequal widths, one very narrow; by adaptive integration of each form's density."""
+    mean = np.array([0.3, -0.2, 0.5, 0.1, 0.45])
+    deviation = np.array([0.4, 1.1, 0.05, 0.6, 0.004])
+    expected = []
+    for form in range(5):
+        others = np.delete(np.arange(5), form)
+
+        def density(z, form=form, others=others):
+            value = mean[form] + deviation[form] * z
+            return norm.pdf(z) * np.prod(norm.cdf((value - mean[others]) / deviation[others]))
+
+        breaks = (mean[others] - mean[form]) / deviation[form]
+        breaks = breaks[np.abs(breaks) < 9]
+        expected.append(quad(density, -9, 9, points=breaks, limit=500, epsabs=1e-10)[0])
+    found = largest_probability(jnp.asarray(mean), jnp.asarray(deviation))
+    np.testing.assert_allclose(sum(expected), 1.0, atol=1e-6)
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_control_keeps_its_limits(policy):
+    """However sure it is, control has 0.05 of what a candidate would get, and no more than 0.95."""
+    for sign, expected in ((1.0, 0.05), (-1.0, 0.95)):
+        rewards = Statistics(
+            jnp.array([90.0, 90.0, 90.0]), sign * jnp.array([-135.0, 135.0, 100.0]), jnp.zeros(3)
+        )
+        state, _ = policy.update(jax.random.key(5), enrolled(policy), 0, rewards)
+        found = policy.probabilities(state, 0)
+        np.testing.assert_allclose(found[0], expected, atol=1e-9)
+
+
+def literal_prediction(bags, contexts=CONTEXTS):
+    """Fit every bag on rows (terms, terms if arm 1, terms if arm 2), and average the fits."""
+    counts, totals = (np.asarray(field) for field in bags)
+
+    def row(context, arm):
+        terms = terms_of(context)
+        return np.concatenate([terms, terms * (arm == 1), terms * (arm == 2)])
+
+    fits = []
+    for bag in range(counts.shape[1]):
+        gram, shift = np.eye(15), np.zeros(15)
+        for (user, context), arm in itertools.product(enumerate(contexts), range(3)):
+            gram += counts[user, bag, arm] * np.outer(row(context, arm), row(context, arm))
+            shift += totals[user, bag, arm] * row(context, arm)
+        fits.append(np.linalg.solve(gram, shift))
+    return lambda context: np.array([row(context, arm) @ np.mean(fits, axis=0) for arm in range(3)])
+
+
+def test_bags_are_averaged_ridge_regressions(state):
+    terms = jnp.asarray([terms_of(context) for context in CONTEXTS])
+    bags = Bags(*(field[:4] for field in state.bags))
+    for context in (CONTEXTS[1], np.array([-0.3, 1.0])):
+        found = predict(terms, bags, 1.0, jnp.asarray(terms_of(context)))
+        np.testing.assert_allclose(found, literal_prediction(bags)(context), atol=1e-10)
+        assert np.ptp(np.asarray(found)) > 0.1
+
+
+def test_bags_hold_their_share_of_rewards(policy):
+    """Every reward is in a bag with probability 0.8, whatever other bags it is in."""
+    state, statistics = enrolled(policy), Statistics.empty(3).add(2, 0.7).add(0, -0.4)
+    keys = jax.random.split(jax.random.key(3), 60)
+    bags = [policy.update(key, state, 1, statistics)[0].bags for key in keys]
+    counts, totals = (np.stack([rows[field][1] for rows in bags]) for field in range(2))
+    assert set(np.unique(counts)) == {0.0, 1.0}
+    assert np.all(counts[..., 1] == 0)
+    np.testing.assert_allclose(totals, counts * np.array([-0.4, 0.0, 0.7]))
+    own, both = counts[..., [0, 2]], counts[:, 0, 0] * counts[:, 1, 0]
+    assert np.all(np.abs(own.mean(axis=0) - 0.8) < 4 * np.sqrt(0.8 * 0.2 / 60))
+    assert abs(both.mean() - 0.64) < 4 * np.sqrt(0.64 * 0.36 / 60)
+
+
+def test_a_reward_adds_its_pseudo_reward(policy, state):
+    """Both kinds of reward by hand, with π, P(ā) and f̂ of the state before."""
+    for user, arm, reward in ((1, 2, -0.8), (3, 0, 1.3)):
+        mean, deviation = literal_law(state.evidence, user)
+        after, _ = policy.update(
+            jax.random.key(77), state, user, state.users.of(user)[1].add(arm, reward)
+        )
+        normal = np.random.default_rng(1).normal(size=(2, 1_000_000))
+        control = np.clip(
+            np.mean(mean[:, None] + deviation[:, None] * normal <= 0, axis=1), 0.05, 0.95
+        )
+        first = np.mean(np.diff(mean[:, None] + deviation[:, None] * normal, axis=0) < 0)
+        guess = literal_prediction(state.bags)(CONTEXTS[user])
+        if arm > 0:
+            share = np.arange(2) == arm - 1
+            divided = (reward - guess[arm]) / (1 - control)
+        else:
+            share = np.array([first, 1 - first]) * control
+            share = share / share.sum()
+            divided = (reward - guess[0]) / (0 - control)
+        weight = share * control * (1 - control)
+        pull = weight * (guess[1:] - guess[0] + divided)
+        change = jax.tree.map(
+            lambda new, old: np.asarray(new - old), after.evidence, state.evidence
+        )
+        np.testing.assert_allclose(change.weight[user].sum(axis=0), weight, atol=3e-3)
+        np.testing.assert_allclose(change.pull[user].sum(axis=0), pull, atol=5e-3)
+        assert np.abs(pull).max() > 0.1
+        assert not np.delete(change.pull, user, axis=0).any()
+
+
+@pytest.mark.parametrize("guess", [(0.0, 0.0), (5.0, -3.0)], ids=["nothing", "far off"])
+@pytest.mark.parametrize("control", [0.05, 0.4, 0.9])
+def test_pseudo_rewards_have_the_mean_of_the_advantage(guess, control):
+    """Over who is played and the noise, whatever f̂ says; and in sum, weights times as much."""
+    generator = np.random.default_rng(8)
+    means = np.array([0.3, 1.1])
+    is_candidate = generator.uniform(size=200_000) >= control
+    rewards = means[1 * is_candidate] + 0.2 * generator.normal(size=len(is_candidate))
+    residual = rewards - np.array(guess)[1 * is_candidate]
+    arguments = (
+        jnp.asarray(is_candidate),
+        jnp.full(len(residual), control),
+        jnp.full(len(residual), guess[1] - guess[0]),
+        jnp.asarray(residual),
+    )
+    found = np.asarray(pseudo_reward(*arguments))
+    literal = guess[1] - guess[0] + residual / (is_candidate - control)
+    np.testing.assert_allclose(found, literal, atol=1e-10)
+    assert abs(found.mean() - 0.8) < 4 * found.std() / np.sqrt(len(found))
+    np.testing.assert_allclose(contribution(*arguments).pull, control * (1 - control) * literal)
+
+
+def test_sharing_out_control_leaves_the_mean_of_the_sums(policy, state):
+    """Σ_A P(A) × what A adds to a candidate is P(ā) × the mean given ā: σ̃² and σ̃² × advantage."""
+    means, user = np.array([0.4, -0.7, 1.2]), 0
+    terms = rome._terms(PROBLEM.features, state.users)
+    law = compiled_law(SETTINGS, terms, state, jnp.asarray(user), jnp.arange(2))
+    played = np.asarray(policy.probabilities(state, user))
+    total = np.zeros((2, 2))
+    for arm in range(3):
+        statistics = state.users.of(user)[1].add(arm, means[arm])
+        after, _ = policy.update(jax.random.key(4), state, user, statistics)
+        for row, field in enumerate(("weight", "pull")):
+            new, old = getattr(after.evidence, field), getattr(state.evidence, field)
+            total[row] += played[arm] * np.asarray(new - old)[user].sum(axis=0)
+    candidate, control = np.asarray(law.candidate), np.asarray(law.control)
+    weight = candidate * control * (1 - control)
+    np.testing.assert_allclose(total[0], weight, atol=1e-12)
+    np.testing.assert_allclose(total[1], weight * (means[1:] - means[0]), atol=1e-12)
+
+
+def test_exploration_grows_with_users_and_what_was_learned():
+    for groups, gain in ((1, 0.0), (2, 3.0), (100, 40.0)):
+        expected = 0.5 * np.sqrt(2 * np.log(2 * groups * (groups + 1) / 0.02) + gain)
+        expected += 7 * max(1, np.log(groups) ** 0.75)
+        np.testing.assert_allclose(exploration(groups, gain, 0.5, 0.02, 7.0), expected)
+
+
+def test_withdrawn_users_leave_no_trace_in_their_rows(policy, state):
+    """All of a user's sums are gone; those of the others stay, with the π they were made with."""
+    after, _ = policy.update(jax.random.key(1), state, 1, Statistics.empty(3))
+    for rows, old in zip(jax.tree.leaves(after[1:]), jax.tree.leaves(state[1:]), strict=True):
+        assert np.abs(np.asarray(old[1])).max() > 0.1
+        np.testing.assert_array_equal(rows[1], 0.0)
+        np.testing.assert_array_equal(np.delete(rows, 1, axis=0), np.delete(old, 1, axis=0))
+
+
+def test_a_reward_that_comes_and_goes_leaves_no_trace(policy, state):
+    """Of an arm that had none: everything is as it was, and the law with it."""
+    more, _ = policy.update(jax.random.key(1), state, 3, state.users.of(3)[1].add(2, 1.4))
+    assert np.abs(policy.probabilities(more, 3) - policy.probabilities(state, 3)).max() > 1e-3
+    back, _ = policy.update(jax.random.key(2), more, 3, more.users.of(3)[1].remove(2, 1.4))
+    for left, right in zip(jax.tree.leaves(back), jax.tree.leaves(state), strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-12)
+
+
+def test_one_of_several_rewards_withdrawn_scales_the_sums(policy, state):
+    """User 1 had 0.5, 0.7 and 0.4 of arm 2; two thirds are left, moved by the slope."""
+    after, _ = policy.update(jax.random.key(1), state, 1, state.users.of(1)[1].remove(2, 0.7))
+    old, new = (jax.tree.map(lambda rows: np.asarray(rows)[1], s.evidence) for s in (state, after))
+    np.testing.assert_allclose(new.weight[1], old.weight[1] * [1, 2 / 3], atol=1e-12)
+    moved = old.slope[1, 1] / 3 * (0.9 - 2 / 3 * 1.6)
+    np.testing.assert_allclose(new.pull[1, 1], old.pull[1, 1] * 2 / 3 + moved, atol=1e-12)
+    np.testing.assert_array_equal(new.pull[0], old.pull[0])
+    assert np.all(np.isfinite(policy.probabilities(after, 1)))
+
+
+def test_a_corrected_reward_is_as_if_it_had_come_so(policy):
+    """Exact for the last reward: π and f̂ before it were the same."""
+    state = learned(policy, STEPS[:4])
+    wrong, right = (
+        policy.update(jax.random.key(9), state, 3, Statistics.empty(3).add(arm, reward))[0]
+        for arm, reward in ((0, 1.9), (0, -0.4))
+    )
+    corrected, _ = policy.update(jax.random.key(1), wrong, 3, right.users.of(3)[1])
+    assert np.abs(np.asarray(wrong.evidence.pull - right.evidence.pull)).max() > 0.1
+    for left, expected in zip(jax.tree.leaves(corrected), jax.tree.leaves(right), strict=True):
+        np.testing.assert_allclose(left, expected, atol=1e-12)
+
+
+def test_a_new_arm_has_its_prior(policy, state):
+    """Its advantage is N(0, |t|²(1/γ + 1/γᵤ)); the others stay, and it can be learned."""
+    wider, more = policy.add_arm(jax.random.key(0), state)
+    terms = jnp.asarray([terms_of(context) for context in CONTEXTS])
+    evidence = jax.tree.map(lambda rows: rows[:4], more.evidence)
+    old = jax.tree.map(lambda rows: rows[:4], state.evidence)
+    mean, variance, gain = forms_of(terms, evidence, jnp.asarray(2), (SHARED, OWN))
+    before = forms_of(terms, old, jnp.asarray(2), (SHARED, OWN))
+    square = np.sum(terms_of(CONTEXTS[2]) ** 2)
+    np.testing.assert_allclose(mean, [*before[0], 0.0], atol=1e-12)
+    np.testing.assert_allclose(variance, [*before[1], square / SHARED + square / OWN], atol=1e-12)
+    np.testing.assert_allclose(gain, before[2], atol=1e-12)
+    statistics = more.users.of(2)[1]
+    for _ in range(6):
+        statistics = statistics.add(3, 1.9).add(0, -1.5)
+    after, _ = wider.update(jax.random.key(3), more, 2, statistics)
+    assert wider.probabilities(after, 2)[3] > wider.probabilities(more, 2)[3] + 0.1
+
+
+def test_tables_grow_together(policy, state):
+    """The 257th user has rows everywhere, and those before keep theirs."""
+    full = state._replace(users=state.users._replace(num_users=jnp.asarray(256)))
+    grown = policy.enrol(full, jnp.array([0.2, 1.0]))
+    assert {len(rows) for rows in jax.tree.leaves(grown) if rows.ndim} == {1024}
+    for rows, old in zip(jax.tree.leaves(grown[1:]), jax.tree.leaves(state[1:]), strict=True):
+        np.testing.assert_array_equal(rows[:256], old)
+        assert not np.any(rows[256:])
+
+
+def test_a_single_candidate():
+    """Two arms, as its authors have: nothing is known, so both are as likely."""
+    policy = RomePolicy(Problem(2, (), (-2.0, 2.0), 0.2), SETTINGS)
+    state = policy.enrol(policy.init(jax.random.key(0)), jnp.zeros(0))
+    np.testing.assert_allclose(policy.probabilities(state, 0), 0.5)
+    state, _ = policy.update(jax.random.key(0), state, 0, Statistics.empty(2).add(1, 1.0))
+    # σ̃²R̃ = π R = 0.5, along one term: mean and variance by hand.
+    variance = 1 / SHARED + 1 / OWN
+    mean = variance * 0.5 / (1 + variance / 4)
+    assert np.isclose(state.evidence.pull[0].sum(), 0.5)
+    terms = jnp.ones((1, 1))
+    evidence = jax.tree.map(lambda rows: rows[:1], state.evidence)
+    np.testing.assert_allclose(
+        forms_of(terms, evidence, jnp.asarray(0), (SHARED, OWN))[0], [mean], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *itertools.product(
+            ["shared_precision", "user_precision", "scale", "floor", "ridge"],
+            [0.0, -1.0, float("nan")],
+        ),
+        *itertools.product(["error", "least_control", "most_control"], [0.0, 1.0, float("nan")]),
+        ("bag_share", 1.5),
+        ("num_bags", 0),
+        ("least_control", 0.99),
+    ],
+)
+def test_settings_are_refused(name, value):
+    with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
+        RomeSettings(**{name: value})
