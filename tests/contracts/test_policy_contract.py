@@ -40,9 +40,13 @@ UNTOLD = replace(SMALL, steps_per_user=None)
 MIXTURE = replace(UNTOLD, model="mixture", num_components=3, rank=0, precision="double")
 VARIANTS = ("coids, planned", "coids, mixture", "npm-ts, mixture", "npm-ts, factor")
 # What they play is P(arm is best).
-THOMPSON = ("npm-ts", "npm-ts, mixture", "npm-ts, factor", "mtts", "ind-ts", "oracle-ts")
+THOMPSON = ("npm-ts", "npm-ts, mixture", "npm-ts, factor", "mtts", "hierts", "ind-ts", "oracle-ts")
 # Whose beliefs stay as they are when an arm is added; others learn all users anew.
-KEEPING = ("npm-ts, mixture", "coids, mixture", "npm-ts, factor", "mtts", "ind-ts", "uniform")
+KEEPING = (
+    *("npm-ts, mixture", "coids, mixture", "npm-ts, factor", "mtts", "ind-ts", "uniform"),
+    *("hierts", "hlinucb", "hlinucb-t", "kmtl-ucb"),
+    *("gradband", "meta-ts", "ada-ts", "robustagg", "rome"),
+)
 
 
 def _build(description):
@@ -233,7 +237,7 @@ def test_state_is_a_tree_of_arrays_of_fixed_shape(policy):
     assert np.all(np.isfinite(np.asarray(policy.probabilities(long, 1))))
 
 
-@pytest.mark.parametrize("name", THOMPSON)
+@pytest.mark.parametrize("name", [*THOMPSON, "ada-ts"])
 def test_prior_serves_a_newcomer_as_the_policy_would(name):
     """Thompson sampling from the exported belief is what somebody without rewards is given."""
     policy = _build(name)
@@ -281,6 +285,6 @@ def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
 
 
 def test_unknown_policy_lists_the_known_ones():
-    known = r"policy='best'.*coids, npm-ts, gids, mtts, ind-ts, oracle-ts, oracle-plan, uniform"
+    known = r"policy='best'.*coids, npm-ts, gids, mtts, hierts, hlinucb.*18 in all"
     with pytest.raises(UnknownNameError, match=known):
         build_policy("best", PROBLEM, SMALL)

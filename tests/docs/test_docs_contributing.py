@@ -93,12 +93,12 @@ def test_recipes_name_the_lists_of_the_experiments():
     """A policy of the presets has a name and a line in the figures."""
     recipe = code_names(section(PAGE, "Add a policy in five steps"))
     assert {"POLICIES", "POLICY_LABELS", "POLICY_LINES"} <= set(recipe)
-    assert set(presets.POLICIES) == set(measures.POLICY_LABELS) == set(drawing.POLICY_LINES)
+    shown = {*presets.POLICIES, *presets.SYSTEMS}
+    assert shown == set(measures.POLICY_LABELS) == set(drawing.POLICY_LINES)
     recipe = code_names(section(PAGE, "Add an environment in five steps"))
     assert "ENVIRONMENTS" in recipe
     assert {"STRESS", "STUDIES", "ENVIRONMENT_LABELS"} <= set(recipe)
-    named = {*presets.ENVIRONMENTS, *presets.STRESS, *presets.STUDIES}
-    assert named == set(measures.ENVIRONMENT_LABELS)
+    assert set(presets.COMPARED_ENVIRONMENTS) == set(measures.ENVIRONMENT_LABELS)
 
 
 def test_every_recipe_has_five_steps():

@@ -18,6 +18,7 @@ from cocobandits.experiments.presets import QUICK, Experiment
 from cocobandits.models.flat import FlatModel
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
 from cocobandits.policies.choice import inference_config, log_density_model, population_model
+from cocobandits.policies.hierts import HierTsSettings
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.settings import PRESETS
 from cocobandits.simulation.loop import open_study, simulate
@@ -43,7 +44,7 @@ SMALL = replace(
 REWARDS = [("anna", 24.0), ("bob", 14.0), ("anna", 23.5), ("anna", 24.6), ("dora", 21.0)]
 
 
-def make_study(policy, scale=1.0, steps=REWARDS) -> Study:
+def make_study(policy, scale=1.0, steps=REWARDS, settings=SMALL) -> Study:
     """Serve three of four users, in units where the standardised range is 20 · scale wide."""
     study = Study(
         ["a", "b"],
@@ -51,7 +52,7 @@ def make_study(policy, scale=1.0, steps=REWARDS) -> Study:
         (10.0 * scale, 30.0 * scale),
         0.5 * scale,
         policy=policy,
-        settings=SMALL,
+        settings=settings,
     )
     for user, x, sex in (("anna", 0.5, "m"), ("bob", 3.0, "f"), ("carl", 1, "m"), ("dora", 2, "f")):
         study.enrol(user, {"x": x, "sex": sex})
@@ -94,9 +95,21 @@ def test_no_sharing_is_the_product_over_users_and_arms():
     np.testing.assert_allclose(actual, expected, rtol=1e-9)
 
 
-def test_mtts_in_use_is_held_to_its_own_predictions():
+TIED = ((0.3, 0.2), (0.2, 0.25))
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings"),
+    [
+        ("mtts", SMALL),
+        ("mtts", replace(SMALL, mtts=MttsSettings(None, 0.2, 0.7, 0.3, TIED))),
+        ("hierts", replace(SMALL, hierts=HierTsSettings(0.1, 0.6, 0.4, 0.5))),
+    ],
+    ids=["mtts", "mtts, tied arms", "hierts"],
+)
+def test_mixed_model_in_use_is_held_to_its_own_predictions(policy, settings):
     """The evidence is the product of the densities it gave every reward before it came."""
-    study = make_study("mtts", steps=[])
+    study = make_study(policy, steps=[], settings=settings)
     expected = 0.0
     for user, value in REWARDS:
         arm = study.design.arms.index(study.decide(user).arm)

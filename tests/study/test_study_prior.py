@@ -10,6 +10,7 @@ import pytest
 from cocobandits import CocoSettings, SmcConfig, Study
 from cocobandits.errors import InputError, UnknownNameError, UnsupportedError
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.policies.hierts import HierTsSettings
 from cocobandits.policies.mtts import MttsSettings
 
 GENERATOR = np.random.default_rng(9)
@@ -26,7 +27,8 @@ SETTINGS = CocoSettings(
     num_modes=12,
     precision="double",  # averages are compared to ten digits
     inference=SmcConfig(num_particles=20),
-    mtts=MttsSettings(DESIGN, 0.2, 0.7, 0.3),
+    mtts=MttsSettings(DESIGN, 0.2, 0.7, 0.3, ((0.3, 0.1), (0.1, 0.2))),
+    hierts=HierTsSettings(user_covariance=((0.3, 0.2), (0.2, 0.25))),
     prior=PRIOR,
 )
 ANNA = {"x": 0.5, "sex": "m"}
@@ -42,7 +44,7 @@ def make_study(policy) -> Study:
     return study
 
 
-@pytest.mark.parametrize("policy", ["mtts", "oracle-ts"])
+@pytest.mark.parametrize("policy", ["mtts", "hierts", "oracle-ts"])
 def test_settings_with_prior_and_design_survive_the_disk(policy, tmp_path):
     study = make_study(policy)
     study.save(tmp_path / "one.study")

@@ -7,6 +7,7 @@ import typer
 
 from cocobandits import CocoError, __version__
 from cocobandits.cli.bench import bench
+from cocobandits.cli.compare import compare
 from cocobandits.cli.demo import demo
 from cocobandits.cli.report import report
 from cocobandits.cli.reproduce import reproduce
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(reproduce)
 app.command()(report)
+app.command()(compare)
 app.command()(bench)
 
 

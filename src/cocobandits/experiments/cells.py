@@ -53,9 +53,11 @@ def run_cell(cell: Cell, experiment: Experiment, on_step: OnStep) -> CellResult:
     environment = build_environment(cell.environment)
     world = draw_world(environment, cell.seed)
     scale = experiment.scale
-    newcomers = Evaluation(
-        draw_evaluation(environment, cell.seed, scale.evaluation_users, scale.evaluation_pulls)
-    )
+    newcomers = None
+    if scale.evaluation_users:
+        newcomers = Evaluation(
+            draw_evaluation(environment, cell.seed, scale.evaluation_users, scale.evaluation_pulls)
+        )
     study = _open(cell, experiment, environment, world)
     rows = _Rows([], _evaluations(cell, study, newcomers, 0), [], [])
     ends = _round_ends(environment)
@@ -98,8 +100,10 @@ def _round_ends(environment: Environment) -> dict[int, int]:
 
 
 def _evaluations(
-    cell: Cell, study: Study, newcomers: Evaluation, num_rounds: int
+    cell: Cell, study: Study, newcomers: Evaluation | None, num_rounds: int
 ) -> list[dict[str, Any]]:
+    if newcomers is None:
+        return []
     try:
         regret = newcomers.regret(study)
     except UnsupportedError:

@@ -22,8 +22,9 @@ from cocobandits.experiments.measures import (
     group,
     in_display_order,
 )
-from cocobandits.experiments.reading import WITHOUT_PRIOR
 
+# It does worse than all others, who would be squeezed if panels were made for it.
+CONTROL = "uniform"
 _HEADROOM = 1.06
 _MAX_POINTS = 150
 _HEALTH_BINS = 20
@@ -70,7 +71,7 @@ def third_arm_figure(measures: Measures) -> Figure:
     environments = measures.environments
     figure = drawing.new_figure(2.75 * len(environments) + 0.4, 2.9)
     [row] = figure.subplots(1, len(environments), squeeze=False)
-    policies = [policy for policy in measures.policies if policy != WITHOUT_PRIOR]
+    policies = [policy for policy in measures.policies if policy != CONTROL]
     places = np.arange(1.0, NUM_PARTS + 1)
     for axes, environment in zip(row, environments, strict=True):
         for policy in policies:
@@ -176,7 +177,7 @@ def _note_leaving(axes: Axes, item: _Curve, top: float) -> None:
 def _limit(curves: list[_Curve]) -> float:
     """Make a panel as high as its learners need; a control alone may fill it."""
     tops = {item.policy: item.top for item in curves}
-    learners = [top for policy, top in tops.items() if policy != WITHOUT_PRIOR]
+    learners = [top for policy, top in tops.items() if policy != CONTROL]
     return max(learners, default=max(tops.values())) or 1.0
 
 

@@ -20,17 +20,25 @@ STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedast
 STUDIES = ("groups", "yes-no", "survey", "survey-missing")
 # Names that stand for several environments on the command line.
 GROUPS = {"stress": STRESS, "studies": STUDIES}
+# Multi-task regret is measured against it, so every experiment has it.
+REFERENCE = "oracle-ts"
 PAPER_POLICIES = ("npm-ts", "gids", "mtts", "ind-ts", "oracle-ts", "uniform")
 POLICIES = (
     *("coids", "npm-ts", "gids", "mtts", "ind-ts"),
     *("oracle-ts", "oracle-plan", "uniform"),
 )
+# The other systems of the paper's Table 1 and their kin, which `coco compare` runs beside ours.
+SYSTEMS = (
+    *("hierts", "hlinucb", "hlinucb-t", "kmtl-ucb", "gradband"),
+    *("meta-ts", "ada-ts", "robustagg", "rome"),
+)
+# Who takes part in a comparison: ours, all other systems, and who is told the truth or nothing.
+COMPARED = ("coids", "npm-ts", "gids", "mtts", *SYSTEMS, "ind-ts", REFERENCE)
+COMPARED_ENVIRONMENTS = (*ENVIRONMENTS, "diet", *STRESS, *STUDIES)
 # They assume normal rewards, and refuse others.
-GAUSSIAN_ONLY = ("mtts", "oracle-plan")
+GAUSSIAN_ONLY = ("mtts", "hierts", "meta-ts", "ada-ts", "oracle-plan")
 # Cuts off the arm means of many users, which is part of what is reproduced.
 PAPER_RANGE = (-2.0, 2.0)
-# Multi-task regret is measured against it, so every experiment has it.
-REFERENCE = "oracle-ts"
 
 # What MTTS is told. In `lmm` the truth; in `lmm-misspecified` the true mean and variance of the
 # coefficients over both modes; elsewhere its own line per arm, and its defaults.
@@ -71,6 +79,8 @@ def _coarser(settings: CocoSettings) -> CocoSettings:
 
 PAPER = Scale("paper", 10, PRESETS["paper"], PRESETS["learned"])
 QUICK = Scale("quick", 2, _coarser(PAPER.settings), _coarser(PAPER.learned))
+# For comparisons of what is lost: nobody looks at what newcomers would lose.
+_NO_NEWCOMERS = {"evaluation_users": 0, "evaluation_pulls": 0}
 
 
 def scale(is_quick: bool, nodes_per_arm: int | None = None, model: ModelName = "auto") -> Scale:
@@ -92,6 +102,12 @@ def scale(is_quick: bool, nodes_per_arm: int | None = None, model: ModelName = "
             f"Expected at least two grid points; got nodes={nodes_per_arm}. The paper uses 20."
         )
     return replace(chosen, settings=replace(chosen.settings, nodes_per_arm=nodes_per_arm))
+
+
+def comparison(is_quick: bool) -> Scale:
+    """Choose a scale for comparing all systems."""
+    chosen = QUICK if is_quick else PAPER
+    return replace(chosen, **_NO_NEWCOMERS)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

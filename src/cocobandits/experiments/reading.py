@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +26,11 @@ from cocobandits.experiments.schemas import (
 
 FORMAT = "cocobandits-run"
 VERSION = 1
-# The one policy that learns and believes nothing, so that there is no prior to evaluate.
-WITHOUT_PRIOR = "uniform"
+# Policies that hold no beliefs about arm means, so that there is no prior to evaluate.
+WITHOUT_PRIOR = (
+    *("uniform", "hlinucb", "hlinucb-t", "kmtl-ucb"),
+    *("gradband", "robustagg", "rome"),
+)
 _CELL = ["environment", "policy", "seed"]
 _LISTS = ("environments", "policies", "seeds")
 # Pairs of an environment and a policy that cannot deal with it.
@@ -61,8 +64,16 @@ class Run:
     densities: pa.Table | None
 
 
-def load_run(folder: Path) -> Run:
-    """Read a finished run.
+class Outline(NamedTuple):
+    """What a run folder says without its tables: see `Run`."""
+
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+    summary: list[dict[str, Any]]
+
+
+def read_outline(folder: Path) -> Outline:
+    """Read the texts of a finished run, which are small, and leave its tables alone.
 
     Raises:
         StorageError: the folder is missing, damaged, unfinished or not a run.
@@ -77,12 +88,23 @@ def load_run(folder: Path) -> Run:
             f"Expected the folder of a run; got folder={str(folder)!r}, without a config.json. "
             "Name the folder that was given to `coco reproduce --out DIR`."
         )
+    return Outline(
+        _read_config(folder / "config.json"),
+        _read_json(folder / "provenance.json", dict),
+        _read_summary(folder / "summary.json"),
+    )
+
+
+def load_run(folder: Path) -> Run:
+    """Read a finished run.
+
+    Raises:
+        StorageError: the folder is missing, damaged, unfinished or not a run.
+    """
     densities = folder / "densities.parquet"
     hyperparameters = folder / "hyperparameters.parquet"
     run = Run(
-        config=_read_config(folder / "config.json"),
-        provenance=_read_json(folder / "provenance.json", dict),
-        summary=_read_summary(folder / "summary.json"),
+        *read_outline(folder),
         records=_read_table(folder / "records.parquet", RECORDS),
         evaluations=_read_table(folder / "evaluations.parquet", EVALUATIONS),
         health=_read_table(folder / "health.parquet", HEALTH, may_hold_nan=True),
@@ -173,7 +195,7 @@ def _check_cells(folder: Path, run: Run) -> None:
     cells = [
         cell for cell in product(*(run.config[name] for name in _LISTS)) if cell[:2] not in left_out
     ]
-    with_prior = [cell for cell in cells if cell[1] != WITHOUT_PRIOR]
+    with_prior = [cell for cell in cells if cell[1] not in WITHOUT_PRIOR]
     _check_counts(folder / "records.parquet", run.records, "step", cells)
     _check_counts(folder / "evaluations.parquet", run.evaluations, "round", with_prior)
     _refuse_missing(

@@ -29,6 +29,7 @@ from cocobandits.experiments.measures import Measures, group, measure
 from cocobandits.experiments.presets import ENVIRONMENTS, STRESS
 from cocobandits.experiments.reading import Run, load_run
 from cocobandits.experiments.targets import ABOUT, assess_targets
+from cocobandits.policies.settings import SYSTEM_SETTINGS
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # A verdict is told by its word and its symbol; colour only repeats it.
@@ -231,7 +232,7 @@ def _settings(run: Run) -> dict[str, dict[str, Any]]:
         for name, policies in SETTINGS_OF.items()
         if name in run.config and set(policies) & set(run.config["policies"])
     }
-    own = ("mtts", "prior", "steps_per_user")
+    own = (*SYSTEM_SETTINGS, "prior", "steps_per_user")
     return {
         owner: {name: value for name, value in settings.items() if name not in own}
         for owner, settings in (found or {"value": run.config.get("settings", {})}).items()

@@ -22,11 +22,11 @@ which this user's arms have no part in. After `horizon` rewards the instance is 
 do rewards beyond the horizon. Only a reward that is added teaches; other changes alter the averages
 that the policy acts on, and what was learned stays. Gradients take all arms as choosable.
 
-Of the six criteria of the paper's Table 1 it meets multi-task learning in a narrow sense, where the
-table has none: one number is learned across users. Dynamic recruitment and concurrent interaction
-are met here and not in the table: anybody may join, and interleaved users each have their own sums.
-Contexts are unused, and a user's rewards of an arm say nothing of the user's others; a structure of
-rewards does not apply, and uncertainties are not told apart, as in the table.
+Of the six criteria of the paper's Table 1 it meets dynamic recruitment, which the table denies it:
+anybody may join. Multi-task learning and concurrent interaction are not met: one number is learned
+across users, and it says nothing of which arm is good. Contexts are unused, and a user's rewards of
+an arm say nothing of the user's others; a structure of rewards does not apply, and uncertainties
+are not told apart, as in the table.
 """
 
 from dataclasses import dataclass

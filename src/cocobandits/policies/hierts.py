@@ -15,11 +15,12 @@ is the linear mixed model of MTTS with Φ = I, and shares its algebra; what is p
 those two draws, P(arm is best), without drawing. Its authors assume that μ_q, Σ_q, Σ_0 and σ are
 known: Σ_q = v I, and Σ_0 = s² ((1-ρ) I + ρ 11ᵀ) unless it is given in full.
 
-Of the criteria of the paper's Table 1 it meets: learning across users (μ*); concurrent users and
-users who join at any time (sums over whoever there is); and telling uncertainties apart (noise σ,
-user Σ_0, population Σ̄). Of partial context it meets that a user's rewards carry over to that user's
-other arms, but only with a Σ_0 that ties arms to each other, which the default does not. The latent
-structure of rewards is one Gaussian, so it is not nonparametric.
+Of the criteria of the paper's Table 1 it meets: learning across users (μ*), and concurrent users
+and users who join at any time (sums over whoever there is). Uncertainties are apart in the model
+(noise σ, user Σ_0, population Σ̄), but what is played and told is one Gaussian, so it does not meet
+that. Of partial context it meets that a user's rewards carry over to that user's other arms, but
+only with a Σ_0 that ties arms to each other, which the default does not. The latent structure of
+rewards is one Gaussian, so it is not nonparametric.
 """
 
 from dataclasses import dataclass

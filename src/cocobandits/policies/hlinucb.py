@@ -22,14 +22,15 @@ arm. Any other change (a correction, a withdrawal, another context) takes the us
 all of the user's rewards anew, with what the others have taught until now; what others were entered
 with meanwhile stays. An update and a decision cost O(users · arms).
 
-Of the six criteria, `hlinucb` meets multi-task in form only: hidden features of arms are shared,
-but a newcomer's weights are zero and say nothing until the newcomer's own first reward. Partial
+Of the six criteria, `hlinucb` does not meet multi-task: hidden features of arms are shared, but a
+newcomer's weights are zero and say nothing of which arm is good. Nor does it meet concurrent
+interaction: rewards may come from anybody in any order, but what others are given of an arm is no
+reason to give it to a user. `hlinucb-t` meets both: what users have in common is learned. Partial
 context: met by both, since a user's rewards of one arm move what is expected of the others, through
-θ̂ᵛ of the user or v̂ of the user. Nonparametric latent structure: no, the reward is bilinear in l
-dimensions. Distinction of uncertainties: in part, two bonuses tell the owner of weights (the user,
-or transposed the population) from the owner of features, but noise is in neither. Dynamic
-recruitment and concurrent interaction: yes, rewards may come from anybody in any order. `hlinucb-t`
-differs in multi-task: what users have in common is learned, and serves a newcomer by the context.
+θ̂ᵛ of the user or v̂ of the user. Nonparametric latent structure: not applicable, the reward is
+bilinear in l dimensions and no law of users is held. Distinction of uncertainties: no, two bonuses
+tell the owner of weights from the owner of features, but only their sum is used. Dynamic
+recruitment: yes, anybody may join.
 """
 
 from dataclasses import dataclass

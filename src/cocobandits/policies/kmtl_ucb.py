@@ -26,8 +26,8 @@ nearby; its tasks, in its own words, are arms), dynamic recruitment and concurre
 may come from anybody at any time). It does not meet partial context: what a user's rewards reveal
 beyond the context carries over to other arms by S alone, as much for the user as for anybody else
 with that context; with `user_share` and an S that is not the identity it does. Nonparametric latent
-structure: no, f̂ is nonparametric in what is seen, and nothing latent is modelled. Distinction of
-uncertainties: no, s is one number.
+structure: not applicable, f̂ is nonparametric in what is seen, and nothing latent is modelled.
+Distinction of uncertainties: no, s is one number.
 """
 
 from dataclasses import dataclass

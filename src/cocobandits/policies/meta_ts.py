@@ -19,8 +19,8 @@ a key of the study, the number of the user and that of the arm. The exported bel
 user who would enrol now; of Meta-TS it is the one with the draw averaged out, AdaTS's.
 
 Neither is in the paper's Table 1, whose GradBand row cites Meta-TS. Of its six criteria they meet
-multi-task learning and, here, dynamic recruitment. Concurrent interaction is met in part: users are
-served interleaved, but learn nothing of each other after they enrolled. Partial context is not:
+multi-task learning and, here, dynamic recruitment. Concurrent interaction is not met: users are
+served interleaved, but learn nothing of each other after they enrolled. Nor is partial context:
 contexts are unused, and as arms are independent a reward says nothing of other arms. The structure
 is Gaussian, not nonparametric. Noise, this user (s²) and population (1/Λ) are told apart in the
 model; Meta-TS treats its draw as the truth, and AdaTS adds up the last two, so neither acts on it.

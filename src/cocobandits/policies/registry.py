@@ -5,6 +5,7 @@ calls it, and what it assumes of the population, is said where reports and diagn
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from cocobandits.errors import ConfigurationError, UnknownNameError
@@ -27,8 +28,15 @@ from cocobandits.policies.choice import (
 )
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
+from cocobandits.policies.gradband import GradBandPolicy
+from cocobandits.policies.hierts import HierTsPolicy
+from cocobandits.policies.hlinucb import HlinucbPolicy
+from cocobandits.policies.kmtl_ucb import KmtlUcbPolicy
+from cocobandits.policies.meta_ts import MetaTsPolicy
 from cocobandits.policies.mtts import MttsPolicy
 from cocobandits.policies.planner import PlannerPolicy
+from cocobandits.policies.robustagg import RobustAggPolicy
+from cocobandits.policies.rome import RomePolicy
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.policies.uniform import UniformPolicy
 
@@ -135,13 +143,26 @@ def _true_population(
     )
 
 
-def _mixed_model(problem: Problem, settings: CocoSettings) -> Policy[Any]:
-    if problem.rewards == "bernoulli":
-        raise ConfigurationError(
-            "Expected Gaussian rewards for mtts; got rewards='bernoulli'. Choose coids, npm-ts, "
-            "gids or ind-ts."
-        )
-    return MttsPolicy(problem, settings.mtts)
+def _gaussian(
+    name: str, build: Callable[[Problem, CocoSettings], Policy[Any]]
+) -> Callable[[Problem, CocoSettings], Policy[Any]]:
+    """Refuse rewards that are not normal."""
+
+    def build_if_gaussian(problem: Problem, settings: CocoSettings) -> Policy[Any]:
+        if problem.rewards == "bernoulli":
+            raise ConfigurationError(
+                f"Expected Gaussian rewards for {name}; got rewards='bernoulli'. Choose coids, "
+                "npm-ts, gids or ind-ts."
+            )
+        return build(problem, settings)
+
+    return build_if_gaussian
+
+
+def _gradband(problem: Problem, settings: CocoSettings) -> Policy[Any]:
+    if settings.steps_per_user is None:
+        return GradBandPolicy(problem, settings.gradband)
+    return GradBandPolicy(problem, replace(settings.gradband, horizon=settings.steps_per_user))
 
 
 def _uniform(problem: Problem, settings: CocoSettings) -> Policy[Any]:
@@ -153,7 +174,20 @@ _BUILDERS: dict[str, Callable[[Problem, CocoSettings], Policy[Any]]] = {
     "coids": _coco(_coids),
     "npm-ts": _coco(lambda *_: ThompsonSampling()),
     "gids": _coco(lambda model, _: GlobalInformationDirectedSampling.for_model(model)),
-    "mtts": _mixed_model,
+    "mtts": _gaussian("mtts", lambda problem, told: MttsPolicy(problem, told.mtts)),
+    "hierts": _gaussian("hierts", lambda problem, told: HierTsPolicy(problem, told.hierts)),
+    "hlinucb": lambda problem, told: HlinucbPolicy(problem, told.hlinucb),
+    "hlinucb-t": lambda problem, told: HlinucbPolicy(problem, told.hlinucb, is_transposed=True),
+    "kmtl-ucb": lambda problem, told: KmtlUcbPolicy(problem, told.kmtl_ucb),
+    "gradband": _gradband,
+    "meta-ts": _gaussian(
+        "meta-ts", lambda problem, told: MetaTsPolicy(problem, told.meta_ts, is_drawn=True)
+    ),
+    "ada-ts": _gaussian(
+        "ada-ts", lambda problem, told: MetaTsPolicy(problem, told.meta_ts, is_drawn=False)
+    ),
+    "robustagg": lambda problem, told: RobustAggPolicy(problem, told.robustagg),
+    "rome": lambda problem, told: RomePolicy(problem, told.rome),
     "ind-ts": _independent,
     "oracle-ts": _told,
     "oracle-plan": _planner,

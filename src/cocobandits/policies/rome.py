@@ -31,10 +31,10 @@ unexplained: the declared noise is not asked for, and yes/no rewards are as good
 Of the criteria of the paper's Table 1: multi-task, yes (the shared part). Partial context, no: a
 user's effects are apart for every arm, and only rewards of control say something of several.
 Nonparametric, not applicable: f̂ may be anything, but advantages are linear with Gaussian effects.
-Distinction of uncertainties, partly: V has blocks for all users and for each, and v for the noise,
-but only the variance of their sum is used; the published table says no. Dynamic recruitment, yes: a
-user adds a block. Concurrent interaction, yes: users are served interleaved, though what is learned
-between a decision and its reward moves the π of that reward.
+Distinction of uncertainties, no: V has blocks for all users and for each, and v for the noise, but
+only the variance of their sum is used. Dynamic recruitment, yes: a user adds a block. Concurrent
+interaction, yes: users are served interleaved, though what is learned between a decision and its
+reward moves the π of that reward.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,14 @@ from cocobandits.models.log_density import BasisName
 from cocobandits.models.log_density.kernel import KernelName
 from cocobandits.models.log_density.likelihood import LikelihoodName
 from cocobandits.models.precision import Precision
+from cocobandits.policies.gradband import GradBandSettings
+from cocobandits.policies.hierts import HierTsSettings
+from cocobandits.policies.hlinucb import HlinucbSettings
+from cocobandits.policies.kmtl_ucb import KmtlUcbSettings
+from cocobandits.policies.meta_ts import MetaTsSettings
 from cocobandits.policies.mtts import MttsSettings
+from cocobandits.policies.robustagg import RobustAggSettings
+from cocobandits.policies.rome import RomeSettings
 
 ModelName = Literal["auto", "log-density", "mixture"]
 
@@ -48,7 +55,8 @@ class CocoSettings:
             faster, and takes a user whom a particle gives less than exp(-65) for as likely as that.
         memory_limit_gb: grids that need more are refused.
         inference: particles and their moves; the mixture's are moved for longer.
-        mtts: what that policy assumes.
+        mtts, hierts, hlinucb, kmtl_ucb, gradband, meta_ts, robustagg, rome: what other systems
+            assume, each policy or pair of policies of that name.
         prior: the population that oracle-ts and oracle-plan are told.
         steps_per_user: how many rewards each user will give, if that is known: coids then plans
             ahead. oracle-plan has to know.
@@ -75,6 +83,13 @@ class CocoSettings:
     memory_limit_gb: float = 2.0
     inference: SmcConfig = SmcConfig(num_particles=100, ess_threshold=0.4, max_blocks=5)
     mtts: MttsSettings = MttsSettings()
+    hierts: HierTsSettings = HierTsSettings()
+    hlinucb: HlinucbSettings = HlinucbSettings()
+    kmtl_ucb: KmtlUcbSettings = KmtlUcbSettings()
+    gradband: GradBandSettings = GradBandSettings()
+    meta_ts: MetaTsSettings = MetaTsSettings()
+    robustagg: RobustAggSettings = RobustAggSettings()
+    rome: RomeSettings = RomeSettings()
     prior: ConditionalMixture | ChanceMixture | None = None
     steps_per_user: int | None = None
 
@@ -114,6 +129,17 @@ class CocoSettings:
             )
 
 
+# The fields of `CocoSettings` that other systems are told by.
+SYSTEM_SETTINGS = {
+    "mtts": MttsSettings,
+    "hierts": HierTsSettings,
+    "hlinucb": HlinucbSettings,
+    "kmtl_ucb": KmtlUcbSettings,
+    "gradband": GradBandSettings,
+    "meta_ts": MetaTsSettings,
+    "robustagg": RobustAggSettings,
+    "rome": RomeSettings,
+}
 PRESETS = {
     "learned": CocoSettings(),
     "paper": CocoSettings(

@@ -31,6 +31,7 @@ from cocobandits.policies.choice import (
     noise_prior,
     population_model,
 )
+from cocobandits.policies.hierts import HierTsSettings
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.relearning import relearn
 from cocobandits.study.design import StudyDesign
@@ -47,12 +48,21 @@ USER_DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 # A noise that is not known is averaged over this many values, up to so many prior deviations off.
 _NUM_NOISES, _NOISE_REACH = 341, 8.0
 
-# What each policy assumes; None if it is told the truth, or learns nothing from anybody.
+# What each policy assumes; None if none of these: it is told the truth, or learns no population.
 ASSUMPTIONS: dict[str, Candidate | None] = {
     "coids": "nonparametric",
     "npm-ts": "nonparametric",
     "gids": "nonparametric",
     "mtts": "gaussian",
+    "hierts": "gaussian",
+    "hlinucb": None,
+    "hlinucb-t": None,
+    "kmtl-ucb": None,
+    "gradband": None,
+    "meta-ts": None,
+    "ada-ts": None,
+    "robustagg": None,
+    "rome": None,
     "ind-ts": "no-sharing",
     "oracle-ts": None,
     "oracle-plan": None,
@@ -70,7 +80,7 @@ _CHECKS: dict[Candidate, str] = {
     "nonparametric": "Check that arm means lie inside reward_range",
     "log-density": "Check that arm means lie inside reward_range",
     "mixture": "Check that arm means lie inside reward_range",
-    "gaussian": "Check settings.mtts, above all its user_deviation",
+    "gaussian": "Check what settings tell the policy, above all the user_deviation",
     "no-sharing": "Check that arm means lie inside reward_range",
 }
 _SUCCESSORS: dict[Candidate, str] = {
@@ -182,8 +192,8 @@ def diagnose(
 def compare(design: StudyDesign, users: UserTable, learned: Mapping[Candidate, float]) -> Diagnosis:
     """Put the closed forms beside the log-evidences of particles.
 
-    MTTS is held to its own settings. Otherwise the Gaussian candidate has a line per arm, MTTS's
-    default deviation of coefficients, and an evidence averaged over `USER_DEVIATIONS`.
+    MTTS and HierTS are held to their own settings. Otherwise the Gaussian candidate has a line per
+    arm, MTTS's default deviation of coefficients, and an evidence averaged over `USER_DEVIATIONS`.
 
     Raises:
         NumericalError: an evidence is not finite.
@@ -191,7 +201,7 @@ def compare(design: StudyDesign, users: UserTable, learned: Mapping[Candidate, f
     problem = design.problem()
     log_evidences: dict[Candidate, float] = dict(learned)
     if problem.rewards == "gaussian":
-        told = design.settings.mtts if ASSUMPTIONS[design.policy] == "gaussian" else None
+        told = _told(design)
         log_evidences["gaussian"] = float(_gaussian_log_evidence(problem, told, users))
     log_evidences["no-sharing"] = float(_flat_log_evidence(problem, users))
     if not all(map(math.isfinite, log_evidences.values())):
@@ -230,16 +240,17 @@ def _noises(problem: Problem) -> tuple[Values, Values]:
     return noises, jax.nn.log_softmax(-(steps**2) / 2)
 
 
-def _gaussian_log_evidence(problem: Problem, told: MttsSettings | None, users: UserTable) -> Scalar:
+def _told(design: StudyDesign) -> MttsSettings | HierTsSettings | None:
+    if design.policy == "hierts":
+        return design.settings.hierts
+    return design.settings.mtts if design.policy == "mtts" else None
+
+
+def _gaussian_log_evidence(
+    problem: Problem, told: MttsSettings | HierTsSettings | None, users: UserTable
+) -> Scalar:
     settings = MttsSettings() if told is None else told
-    model = LinearMixedModel(
-        jnp.asarray(settings.tensor(problem)),
-        float(settings.coefficient_mean),
-        float(settings.coefficient_deviation),
-        float(settings.user_deviation),
-        1.0,
-        problem.features,
-    )
+    model = settings.mixed_model(problem, reward_noise=1.0)
     deviations = USER_DEVIATIONS if told is None else (model.user_deviation,)
     return _average_log_evidence(model, users, jnp.array(deviations), *_noises(problem))
 

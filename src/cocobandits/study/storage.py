@@ -26,8 +26,7 @@ from cocobandits.errors import CocoError, StorageError
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.chances import ChanceMixture
 from cocobandits.models.gaussian_mixture import ConditionalMixture
-from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.settings import CocoSettings
+from cocobandits.policies.settings import SYSTEM_SETTINGS, CocoSettings
 from cocobandits.study.background import Adoption
 from cocobandits.study.context import Feature
 from cocobandits.study.decisions import DecisionLog
@@ -164,8 +163,8 @@ class Archive(NamedTuple):
         settings = declared["settings"]
         settings = settings | {
             "inference": SmcConfig(**settings["inference"]),
-            "mtts": MttsSettings(**settings["mtts"]),
             "prior": _prior(settings["prior"]),
+            **{name: kind(**settings.get(name, {})) for name, kind in SYSTEM_SETTINGS.items()},
         }
         rewards = dict(declared["rewards"])
         floor = declared["floor"]

@@ -1,0 +1,61 @@
+"""`coco compare`: all systems on all environments, in parallel, resumable; ends with a page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from cocobandits.cli.extras import needs_experiments
+from cocobandits.cli.running import run_experiment
+
+
+def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two seeds, coarser model: a glance, for trying out.")
+    ] = False,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env", help="An environment, or stress or studies for four; repeat for more."
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", help="A policy; repeat for more.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Seeds 0 to N-1 (default: 10, with --quick 2).")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Parallel processes (default: one per core).")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder of the run, or with --show of a finished one.")
+    ] = Path("runs/compare"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run.")
+    ] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Write the page of a finished run again; run nothing.")
+    ] = False,
+) -> None:
+    """Run our policies, every system of the paper's Table 1 and the oracle, and rank them.
+
+    Example: coco compare --quick --env mixture --env partial --seeds 2
+
+    `oracle-ts` and `ind-ts` always take part: regrets are shown as shares of the latter's. Ctrl-C
+    keeps all finished cells; the same command with --resume goes on.
+    """
+    needs_experiments()
+    from cocobandits.experiments import presets  # noqa: PLC0415 - heavy, and needs the extra
+    from cocobandits.experiments.comparison import OURS, YARDSTICK  # noqa: PLC0415
+    from cocobandits.experiments.comparison_page import write_comparison  # noqa: PLC0415
+
+    console = Console()
+    if not show:
+        wanted = [*(policy or presets.COMPARED), OURS, YARDSTICK]
+        experiment = presets.Experiment.declare(
+            presets.comparison(quick), env or list(presets.COMPARED_ENVIRONMENTS), wanted, seeds
+        )
+        run_experiment(console, experiment, out, jobs, resume)
+    console.print(f"Comparison: {write_comparison(out)}", soft_wrap=True, markup=False)

@@ -1,0 +1,194 @@
+"""The page of a comparison: ranking, heat map, paired differences, and the paper's Table 1.
+
+Written from the outline of a run, as Markdown with figures beside it. The same run gives the same
+bytes.
+"""
+
+import math
+from pathlib import Path
+
+from cocobandits.errors import StorageError
+from cocobandits.experiments import drawing
+from cocobandits.experiments.comparison import (
+    OURS,
+    YARDSTICK,
+    Comparison,
+    Place,
+    load_comparison,
+    rank,
+)
+from cocobandits.experiments.comparison_figure import heat_map
+from cocobandits.experiments.drawing import label_of
+from cocobandits.experiments.estimates import DASH, difference, estimate, number
+from cocobandits.experiments.markdown import table
+from cocobandits.experiments.tables import Table, facts_table
+from cocobandits.policies.table_one import CRITERIA, PUBLISHED, TABLE
+
+_TICKS = {"yes": "✓", "no": "✗", "n/a": "n/a"}
+_TESTS = "tests/contracts/test_table_one.py"
+_PAGE = """# All systems on one bench
+
+{lead}
+
+Every policy meets the same users and the same noise on a seed. Ours and the paper's other policies
+work as in `coco reproduce`, all others with the defaults of their settings, which were chosen on a
+few seeds of the paper's environments. {ours} and GradBand are told how often a user is served.
+
+## Ranking
+
+By the mean rank of the average total regret; share is that regret over {yardstick}'s, as a
+geometric mean over environments. Times are per interaction, decision and update together.
+
+{ranking}
+
+## Who loses how much, where
+
+![Total regret of every policy in every environment, over that of {yardstick}]({figure})
+
+Total regret over that of {yardstick}, who serves every user alone. Empty: the system assumes normal
+rewards, and was not run where they are yes or no.
+
+## Total regret
+
+Mean ± standard error over seeds, in reward units.
+
+{regrets}
+
+## Paired differences
+
+Total regret minus {ours}'s, seed by seed, with 95 % intervals; above zero loses more than {ours}.
+
+{differences}
+
+## The paper's Table 1, tried out
+
+{criteria}
+
+A verdict is about what is built here, and a test tries every one of them, those that are not met
+included: `{tests}`. In brackets what the paper's table says, where it says otherwise.
+
+{verdicts}
+
+## Provenance
+
+Made by `{command}`.
+
+{provenance}
+"""
+
+
+def write_comparison(folder: Path) -> Path:
+    """Write page and figures of a finished run, and return the path of the page.
+
+    Raises:
+        StorageError: the folder holds no finished run, or cannot be written.
+    """
+    comparison = load_comparison(folder)
+    places = rank(comparison)
+    place = folder / "report"
+    try:
+        figure = heat_map(comparison, [each.policy for each in places])
+        drawing.save(figure, place / "figures", "comparison")
+        page = place / "comparison.md"
+        page.write_text(render(comparison, places, "figures/comparison.svg"), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"Expected a folder that can be written; got folder={str(place)!r} ({error}). "
+            "Free the disk, or copy the run to a place of your own."
+        ) from error
+    return page
+
+
+def render(comparison: Comparison, places: list[Place], figure: str) -> str:
+    """Write the page."""
+    names = {"ours": label_of(OURS), "yardstick": label_of(YARDSTICK)}
+    return _PAGE.format(
+        **names,
+        lead=_lead(comparison, places),
+        ranking=table(_ranking(places)),
+        figure=figure,
+        regrets=table(_regrets(comparison, places)),
+        differences=table(_differences(comparison, places)),
+        criteria="\n".join(
+            f"- {each.short}, {each.name}: {each.question} `{each.test}`" for each in CRITERIA
+        ),
+        tests=_TESTS,
+        verdicts=table(_verdicts(places)),
+        command=command_of(comparison),
+        provenance=table(facts_table({"value": comparison.provenance}, "what")),
+    )
+
+
+def command_of(comparison: Comparison) -> str:
+    """Write the command that makes the same run."""
+    flag = " --quick" if comparison.config.get("scale") == "quick" else ""
+    return f"coco compare{flag} --seeds {len(comparison.seeds)} --out DIR"
+
+
+def _lead(comparison: Comparison, places: list[Place]) -> str:
+    first = places[0]
+    return (
+        f"{len(places)} policies in {len(comparison.environments)} environments, "
+        f"{len(comparison.seeds)} seeds each. First by mean rank: {label_of(first.policy)}, "
+        f"{number(first.mean_rank)}; then {label_of(places[1].policy)}, "
+        f"{number(places[1].mean_rank)}."
+    )
+
+
+def _ranking(places: list[Place]) -> Table:
+    header = ("policy", "mean rank", "share", "environments", "ms per interaction")
+    rows = [
+        (
+            label_of(each.policy),
+            number(each.mean_rank),
+            number(each.share, 2),
+            str(each.num_environments),
+            number(each.milliseconds),
+        )
+        for each in places
+    ]
+    return Table(header, rows, num_names=1)
+
+
+def _regrets(comparison: Comparison, places: list[Place]) -> Table:
+    rows = [
+        (
+            label_of(each.policy),
+            *(
+                estimate(comparison.totals[name, each.policy]).show()
+                if comparison.has(name, each.policy)
+                else DASH
+                for name in comparison.environments
+            ),
+        )
+        for each in places
+    ]
+    return Table(("policy", *comparison.environments), rows, num_names=1)
+
+
+def _differences(comparison: Comparison, places: list[Place]) -> Table:
+    def cell(environment: str, policy: str) -> str:
+        if not (comparison.has(environment, policy) and comparison.has(environment, OURS)):
+            return DASH
+        mine, ours = (comparison.totals[environment, name] for name in (policy, OURS))
+        gap = difference(mine, ours)
+        return number(gap.mean) if math.isnan(gap.low) else gap.show()
+
+    rows = [
+        (label_of(each.policy), *(cell(name, each.policy) for name in comparison.environments))
+        for each in places
+        if each.policy != OURS
+    ]
+    return Table(("policy", *comparison.environments), rows, num_names=1)
+
+
+def _verdicts(places: list[Place]) -> Table:
+    rows = []
+    for policy in (each.policy for each in places if each.policy in TABLE):
+        published = PUBLISHED.get(policy, TABLE[policy])
+        cells = [
+            _TICKS[mine] if mine == theirs else f"{_TICKS[mine]} ({_TICKS[theirs]})"
+            for mine, theirs in zip(TABLE[policy], published, strict=True)
+        ]
+        rows.append((label_of(policy), *cells))
+    return Table(("policy", *(each.short for each in CRITERIA)), rows, num_names=1 + len(CRITERIA))

@@ -1,0 +1,163 @@
+"""What the table of the six criteria says of every policy, tried on each.
+
+Three arms and one feature that says nothing. A verdict of "no" is tried as well: the behaviour has
+to be absent, so that no policy is denied what it does.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cocobandits import CocoSettings, SmcConfig
+from cocobandits.models.base import Statistics
+from cocobandits.policies.base import Problem
+from cocobandits.policies.registry import build_policy
+from cocobandits.policies.table_one import CRITERIA, PUBLISHED, TABLE
+
+PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.1)
+SETTINGS = CocoSettings(
+    model="mixture", num_components=4, rank=0, inference=SmcConfig(num_particles=40)
+)
+CONTEXT = jnp.array([0.0])
+POLICIES = tuple(TABLE)
+KINDS = np.array([[1.0, 0.8, -0.6], [-1.0, -0.6, 0.8]])
+
+
+def verdict(policy, test):
+    """Look up what the table says of the criterion that a test is for."""
+    [number] = [place for place, each in enumerate(CRITERIA) if each.test == test.__name__]
+    return TABLE[policy][number]
+
+
+def statistics_of(rewards):
+    """One reward for every arm; None for an arm without."""
+    statistics = Statistics.empty(3)
+    for arm, reward in enumerate(rewards):
+        if reward is not None:
+            statistics = statistics.add(arm, float(reward))
+    return statistics
+
+
+@functools.cache
+def policy_of(name):
+    return build_policy(name, PROBLEM, SETTINGS)
+
+
+def after(name, users):
+    """Enrol users one after another, each with rewards for the arms, given one by one."""
+    policy = policy_of(name)
+    state = policy.init(jax.random.key(3))
+    for number, rewards in enumerate(users):
+        state = policy.enrol(state, CONTEXT)
+        for count in range(1, 4):
+            if rewards[count - 1] is not None:
+                so_far = [reward if arm < count else None for arm, reward in enumerate(rewards)]
+                key = jax.random.key(10 * number + count)
+                state, _ = policy.update(key, state, number, statistics_of(so_far))
+    return state
+
+
+def noisy(means, seed, num_users):
+    generator = np.random.default_rng(seed)
+    return [tuple(means + 0.1 * generator.normal(size=3)) for _ in range(num_users)]
+
+
+def test_every_criterion_has_its_test_and_every_policy_its_verdicts():
+    assert all(each.test in globals() for each in CRITERIA)
+    assert all(len(row) == len(CRITERIA) for row in (*TABLE.values(), *PUBLISHED.values()))
+    assert set(PUBLISHED) <= set(TABLE)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_newcomer_is_given_what_was_best_for_others(name):
+    policy, given = policy_of(name), []
+    for best in range(3):
+        state = after(name, noisy(np.where(np.arange(3) == best, 0.5, -1.2), best, 15))
+        newcomer = policy.enrol(state, CONTEXT)
+        given.append(float(policy.probabilities(newcomer, 15)[best]))
+    assert (min(given) > 0.5) == (
+        verdict(name, test_a_newcomer_is_given_what_was_best_for_others) == "yes"
+    ), given
+
+
+@functools.cache
+def two_kinds(name):
+    """Sixty users, who are of two hidden kinds."""
+    users = [
+        one for pair in zip(*(noisy(kind, 7, 30) for kind in KINDS), strict=True) for one in pair
+    ]
+    return after(name, users)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_one_arm_tells_about_another_by_the_hidden_kind(name):
+    policy, shares = policy_of(name), []
+    for kind in KINDS:
+        state = policy.enrol(two_kinds(name), CONTEXT)
+        state, _ = policy.update(jax.random.key(0), state, 60, statistics_of((kind[0], None, None)))
+        shares.append(float(policy.probabilities(state, 60, (1, 2))[0]))
+    is_told = shares[0] - shares[1] > 0.5
+    assert is_told == (
+        verdict(name, test_one_arm_tells_about_another_by_the_hidden_kind) == "yes"
+    ), shares
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_two_modes_are_believed_in(name):
+    prior = policy_of(name).prior(two_kinds(name), CONTEXT)
+    if prior is None:
+        assert verdict(name, test_two_modes_are_believed_in) == "n/a"
+        return
+    low, high = np.asarray(prior.cumulative(jnp.array([-0.4, 0.4])))[0]
+    middle = high - low
+    sides = min(float(low), float(1 - high))
+    has_two = bool(middle < 0.1 and sides > 0.25)
+    assert has_two == (verdict(name, test_two_modes_are_believed_in) == "yes"), (low, high)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_uncertainties_are_told_apart(name):
+    """The means of one user under several populations: a spread that is not the user's own."""
+    policy, state = policy_of(name), two_kinds(name)
+    readings = policy.read(state, CONTEXT, Statistics.empty(3), _read_mean)
+    is_told = readings is not None and len(readings.log_weights) > 1
+    assert is_told == (verdict(name, test_uncertainties_are_told_apart) == "yes")
+    if is_told:
+        assert np.asarray(readings.values).std(axis=0).min() > 0
+
+
+def _read_mean(belief):
+    return belief.mean()
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_somebody_can_join_at_any_time(name):
+    """Between the rewards of others, who are served on; the newcomer is served and learned from."""
+    policy = policy_of(name)
+    state = after(name, [(0.9, -0.4, None), (1.1, None, -0.3)])
+    state = policy.enrol(state, CONTEXT)
+    served = [np.asarray(policy.probabilities(state, user)) for user in range(3)]
+    is_joined = all(abs(each.sum() - 1) < 1e-6 for each in served)
+    state, _ = policy.update(jax.random.key(2), state, 2, statistics_of((None, 1.9, None)))
+    state, _ = policy.update(jax.random.key(3), state, 0, statistics_of((0.9, -0.4, 0.1)))
+    later = np.asarray(policy.probabilities(state, 2))
+    is_joined = is_joined and bool(np.all(np.isfinite(later)))
+    assert is_joined == (verdict(name, test_somebody_can_join_at_any_time) == "yes"), served
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_users_learn_from_each_other_while_they_are_served(name):
+    """All have begun; then the others are given the third arm, which is very good or very bad."""
+    policy, given = policy_of(name), []
+    for reward in (1.9, -1.9):
+        state = after(name, [(0.3, 0.2, None)] * 8)
+        for user in range(7):
+            more = statistics_of((0.3, 0.2, reward))
+            state, _ = policy.update(jax.random.key(user), state, user, more)
+        given.append(float(policy.probabilities(state, 7)[2]))
+    assert (given[0] - given[1] > 0.5) == (
+        verdict(name, test_users_learn_from_each_other_while_they_are_served) == "yes"
+    ), given

@@ -1,0 +1,121 @@
+"""The comparison of all systems: ranks, shares and differences from totals worked out by hand."""
+
+import json
+
+import numpy as np
+import pytest
+from synthetic_run import write_json
+
+from cocobandits.errors import StorageError
+from cocobandits.experiments import presets
+from cocobandits.experiments.cells import Cell, run_cell
+from cocobandits.experiments.comparison import load_comparison, rank
+from cocobandits.experiments.comparison_figure import heat_map
+from cocobandits.experiments.comparison_page import write_comparison
+from cocobandits.experiments.presets import Experiment
+from cocobandits.policies.registry import policy_names
+from cocobandits.policies.table_one import CRITERIA, TABLE
+
+# Mean total regret of each policy, seeds one below and one above it.
+MEANS = {
+    ("mixture", "coids"): 50.0,
+    ("mixture", "mtts"): 100.0,
+    ("mixture", "ind-ts"): 200.0,
+    ("mixture", "oracle-ts"): 50.0,
+    ("yes-no", "coids"): 80.0,
+    ("yes-no", "ind-ts"): 160.0,
+    ("yes-no", "oracle-ts"): 40.0,
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    config = {
+        "format": "cocobandits-run",
+        "version": 1,
+        "scale": "paper",
+        "environments": ["mixture", "yes-no"],
+        "policies": ["coids", "mtts", "ind-ts", "oracle-ts"],
+        "seeds": [0, 1],
+        "left_out": [["yes-no", "mtts"]],
+    }
+    rows = [
+        {
+            "environment": environment,
+            "policy": policy,
+            "seed": seed,
+            "steps": 100,
+            "total_regret": mean + 2 * seed - 1,
+            "seconds": 0.2 + 0.2 * seed,
+        }
+        for (environment, policy), mean in MEANS.items()
+        for seed in (0, 1)
+    ]
+    write_json(tmp_path / "config.json", config)
+    write_json(tmp_path / "provenance.json", {"cocobandits": "0.6.0", "commit": None})
+    write_json(tmp_path / "summary.json", rows)
+    return tmp_path
+
+
+def test_places_by_hand(folder):
+    """Two share the first place in mixture; shares are geometric means of regret over Ind-TS's."""
+    places = {place.policy: place for place in rank(load_comparison(folder))}
+    assert list(places) == ["oracle-ts", "coids", "mtts", "ind-ts"]
+    assert [place.mean_rank for place in places.values()] == [1.25, 1.75, 3.0, 3.5]
+    assert places["coids"].share == pytest.approx(np.sqrt(0.25 * 0.5))
+    assert places["oracle-ts"].share == pytest.approx(0.25)
+    assert (places["mtts"].num_environments, places["mtts"].share) == (1, 0.5)
+    assert places["coids"].milliseconds == pytest.approx(3.0)
+
+
+def test_page_tells_ranks_regrets_differences_and_verdicts(folder):
+    page = write_comparison(folder).read_text(encoding="utf-8")
+    assert "4 policies in 2 environments, 2 seeds each." in page
+    assert "First by mean rank: OraclePrior-TS, 1.2; then CoIDS, 1.8." in page
+    assert "| MTTS | 3.0 | 0.50 | 1 | 3.0 |" in page
+    assert "| MTTS | 100.0 ± 1.0 | – |" in page
+    # The same on every seed, so the interval has no width.
+    assert "| Ind-TS | 150.0 [150.0, 150.0] | 80.0 [80.0, 80.0] |" in page
+    # What the paper's table denies MTTS stands in brackets.
+    assert "| MTTS | ✓ | ✗ | ✗ | ✗ | ✓ (✗) | ✓ |" in page
+    for each in CRITERIA:
+        assert f"`{each.test}`" in page
+    assert {path.name for path in (folder / "report" / "figures").iterdir()} == {
+        f"comparison.{kind}" for kind in ("png", "svg", "pdf")
+    }
+
+
+def test_same_run_gives_the_same_bytes(folder):
+    first = write_comparison(folder).read_bytes()
+    picture = (folder / "report" / "figures" / "comparison.svg").read_bytes()
+    assert write_comparison(folder).read_bytes() == first
+    assert (folder / "report" / "figures" / "comparison.svg").read_bytes() == picture
+
+
+def test_cells_of_the_picture_are_shares(folder):
+    axes = heat_map(load_comparison(folder), ["coids", "mtts"]).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["0.25", "0.50", "0.50", ""]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["CoIDS", "MTTS"]
+
+
+def test_unfinished_runs_are_refused(folder):
+    rows = json.loads((folder / "summary.json").read_text())
+    write_json(folder / "summary.json", rows[:-1])
+    with pytest.raises(
+        StorageError, match=r"every seed.*yes-no / oracle-ts is not whole.*--resume"
+    ):
+        load_comparison(folder)
+
+
+def test_every_policy_that_is_compared_has_its_verdicts():
+    assert set(presets.COMPARED) <= {*TABLE, "oracle-ts"}
+    assert set(TABLE) <= set(policy_names())
+
+
+def test_nobody_is_evaluated_in_a_comparison():
+    """Only what is lost while serving counts; newcomers would take most of the time."""
+    experiment = Experiment.declare(presets.comparison(is_quick=True), ["lmm"], ["robustagg"], 1)
+    assert experiment.as_json()["evaluation"] == {"users": 0, "pulls": 0}
+    result = run_cell(Cell("lmm", "robustagg", 0), experiment, lambda *_: None)
+    assert result.evaluations.num_rows == 0
+    assert result.records.num_rows == 250
