@@ -119,9 +119,9 @@ def population_by_hand(
     take = iter([float(p) for p in parameters])
     terms, features = terms_by_hand(config, context), features_of_terms(config)
     components, sources = range(config.num_components), range(config.rank)
-    level = 0.6 * math.exp(0.5 * next(take))
+    level = 0.9 * math.exp(0.5 * next(take))
     crowd = math.sqrt(max(len(config.features), 1))
-    slopes = [0.35 / crowd * math.exp(0.8 * next(take)) for _ in config.features]
+    slopes = [0.45 / crowd * math.exp(0.8 * next(take)) for _ in config.features]
     loading = 0.15 * math.exp(0.8 * next(take)) if config.rank else 0.0
     shift, left, weights = next(take), 1.0, []
     for _ in components[:-1]:
@@ -145,7 +145,7 @@ def population_by_hand(
         )
         for component in components:
             means[component, arm] = line + sum(
-                (level if s is None else 0.6 * s) * next(take) * t
+                (level if s is None else 1.5 * s) * next(take) * t
                 for s, t in zip(scale, terms, strict=True)
             )
         for component, source in itertools.product(components, sources):

@@ -17,7 +17,7 @@ from cocobandits.errors import NumericalError, UnsupportedError
 from cocobandits.experiments.presets import QUICK, Experiment
 from cocobandits.models.flat import FlatModel
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
-from cocobandits.policies.choice import inference_config, log_density_model, population_model
+from cocobandits.policies.choice import log_density_model, population_model
 from cocobandits.policies.hierts import HierTsSettings
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.settings import PRESETS
@@ -194,9 +194,7 @@ def test_other_model_is_learned_beside_the_one_in_use():
     users, settings = users_of(study), replace(study.design.settings, model="mixture")
     found = diagnose(key, study.design, users, 0.0, has_other_model=True)
     model = population_model(study.design.problem(), settings)
-    config = inference_config(study.design.problem(), settings)
-    assert config.max_blocks > settings.inference.max_blocks
-    expected = learn_log_evidence(jax.random.fold_in(key, 1), model, users, config)
+    expected = learn_log_evidence(jax.random.fold_in(key, 1), model, users, settings.inference)
     assert found.log_evidences["mixture"] == pytest.approx(expected, abs=1e-9)
     assert list(found.log_evidences)[:2] == ["nonparametric", "mixture"]
     assert "mixture" in str(found)

@@ -1,10 +1,8 @@
 """Which population model a study learns, and its prior: the log-density grid, or the mixture."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import PopulationModel
 from cocobandits.models.log_density import (
     Axis,
@@ -26,10 +24,6 @@ _FEWEST_NODES, _MOST_NODES = 10, 16
 MOST_GRID_ARMS, MOST_GRID_FEATURES = 3, 2
 # Up to here the places of a common factor are few enough to sum over in every decision.
 _MOST_FACTOR_ARMS = 3
-
-
-# What the mixture's particles must have forgotten and how long they may take, beside others.
-_FORGETTING, _PATIENCE = 0.6, 2
 
 
 class ModelChoice(NamedTuple):
@@ -66,21 +60,6 @@ def population_model(problem: Problem, settings: CocoSettings) -> PopulationMode
     if choose_model(problem, settings).name == "mixture":
         return mixture_model(problem, settings)
     return log_density_model(problem, settings)
-
-
-def inference_config(problem: Problem, settings: CocoSettings) -> SmcConfig:
-    """Say how long particles are moved: those of the mixture longer.
-
-    Components can trade places, so particles part long before their populations do.
-    """
-    given = settings.inference
-    if choose_model(problem, settings).name != "mixture":
-        return given
-    return replace(
-        given,
-        correlation_target=_FORGETTING * given.correlation_target,
-        max_blocks=_PATIENCE * given.max_blocks,
-    )
 
 
 def mixture_model(problem: Problem, settings: CocoSettings) -> MixtureModel:

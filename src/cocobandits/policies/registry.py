@@ -20,12 +20,7 @@ from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSamp
 from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.acquisitions.planned import PlannedInformationDirectedSampling
 from cocobandits.policies.base import Policy, Problem
-from cocobandits.policies.choice import (
-    ModelChoice,
-    choose_model,
-    inference_config,
-    population_model,
-)
+from cocobandits.policies.choice import ModelChoice, choose_model, population_model
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
 from cocobandits.policies.gradband import GradBandPolicy
@@ -74,7 +69,7 @@ def _coco(
             problem,
             model,
             acquisition_for(model, settings),
-            inference_config(problem, settings),
+            settings.inference,
             lambda wider: build(wider, settings),
         )
 

@@ -54,7 +54,7 @@ class CocoSettings:
         precision: of densities, "single" or "double"; log-evidences are added in double. Single is
             faster, and takes a user whom a particle gives less than exp(-65) for as likely as that.
         memory_limit_gb: grids that need more are refused.
-        inference: particles and their moves; the mixture's are moved for longer.
+        inference: particles and their moves.
         mtts, hierts, hlinucb, kmtl_ucb, gradband, meta_ts, robustagg, rome: what other systems
             assume, each policy or pair of policies of that name.
         prior: the population that oracle-ts and oracle-plan are told.

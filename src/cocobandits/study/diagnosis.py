@@ -25,12 +25,7 @@ from cocobandits.models.histories import UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
 from cocobandits.models.truncated_normal import interval_log_likelihood
 from cocobandits.policies.base import Problem
-from cocobandits.policies.choice import (
-    choose_model,
-    inference_config,
-    noise_prior,
-    population_model,
-)
+from cocobandits.policies.choice import choose_model, noise_prior, population_model
 from cocobandits.policies.hierts import HierTsSettings
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.relearning import relearn
@@ -177,15 +172,14 @@ def diagnose(
         )
     if log_evidence is None:
         model = population_model(problem, settings)
-        config = inference_config(problem, settings)
-        log_evidence = learn_log_evidence(rng_key, model, users, config)
+        log_evidence = learn_log_evidence(rng_key, model, users, settings.inference)
     learned: dict[Candidate, float] = {"nonparametric": log_evidence}
     if has_other_model:
         is_mixture = choose_model(problem, settings).name == "mixture"
         name: Literal["log-density", "mixture"] = "log-density" if is_mixture else "mixture"
-        told = replace(settings, model=name)
-        other, config = population_model(problem, told), inference_config(problem, told)
-        learned[name] = learn_log_evidence(jax.random.fold_in(rng_key, 1), other, users, config)
+        other = population_model(problem, replace(settings, model=name))
+        other_key = jax.random.fold_in(rng_key, 1)
+        learned[name] = learn_log_evidence(other_key, other, users, settings.inference)
     return compare(design, users, learned)
 
 

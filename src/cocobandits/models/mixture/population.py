@@ -27,9 +27,9 @@ from cocobandits.types import Context, Parameters, RngKey, Scalar
 
 # Prior medians, and deviations of their logarithms, in units in which rewards span four.
 _BASE = 0.7  # of an arm's shared constant
-_LEVEL, _LEVEL_DEVIATION = 0.6, 0.5  # of components' constants around it
-_SLOPE, _SLOPE_DEVIATION = 0.35, 0.8  # of lines in each feature
-_OWN_SLOPE = 0.6  # components' own lines, as a share of that
+_LEVEL, _LEVEL_DEVIATION = 0.9, 0.5  # of components' constants around it
+_SLOPE, _SLOPE_DEVIATION = 0.45, 0.8  # of lines in each feature
+_OWN_SLOPE = 1.5  # components' own lines, as a share of that
 _LOADING, _LOADING_DEVIATION = 0.15, 0.8  # of factors
 SPREAD, _SPREAD_DEVIATION = 0.15, 0.8
 _COMPONENT_SPREAD, _ARM_SPREAD = 0.4, 0.3
