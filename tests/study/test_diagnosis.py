@@ -261,9 +261,9 @@ def test_policies_that_assume_none_of_them_cannot_lose(policy):
             "mtts",
             (-100.0, -700.0, -300.0),
             "policy='mtts' assumes users with Gaussian deviations from a line, but the rewards so "
-            "far are 600 nats more probable under a population of any shape. Check settings.mtts, "
-            "above all its user_deviation; if all is right, start a new study with "
-            "policy='coids'.",
+            "far are 600 nats more probable under a population of any shape. Check what "
+            "settings tell the policy, above all the user_deviation; if all is right, start a new "
+            "study with policy='coids'.",
         ),
         (
             "gids",
