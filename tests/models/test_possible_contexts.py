@@ -45,10 +45,15 @@ def mixed(shares, answers):
     }
 
 
+# Light types of a mixture, a millionth of its weight, are left out where the best arm is read.
+LIGHT = 2e-6
+
+
 def assert_same(actual, expected, atol=1e-12):
     assert actual.keys() == expected.keys()
     for name in expected:
-        np.testing.assert_allclose(actual[name], expected[name], atol=atol, err_msg=name)
+        allowed = max(atol, LIGHT) if name in ("best", "expected_best") else atol
+        np.testing.assert_allclose(actual[name], expected[name], atol=allowed, err_msg=name)
 
 
 @functools.cache
