@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run paper coids studies models docs demo bench test check test-slow lock clean
+.PHONY: help setup run paper coids studies models peers docs demo bench test check test-slow lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -37,6 +37,11 @@ models: setup ## The mixture in the paper's environments, against the log-densit
 	  --model mixture --seeds 10 --out runs/mixture
 	$(BIN)/python benchmarks/two_models.py results/coids runs/mixture
 
+peers: setup ## MABWiser and bayesianbandits in the environments of `coco compare`; ten seeds; can be resumed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/peers.txt
+	@test -f runs/compare/config.json || { echo "Expected a run in runs/compare; got none. Run $(BIN)/coco compare --out runs/compare first."; exit 1; }
+	$(BIN)/python benchmarks/peers/run.py --seeds 10 --out runs/compare/peers.json
+
 docs: setup ## Rebuild the figures and generated pages from the records in results and benchmarks
 	$(BIN)/coco report results/coids --beside results/paper
 	cp results/coids/report/reproduction.md docs/reproduction.md
@@ -67,6 +72,9 @@ lock: setup ## Resolve the pinned versions and hashes anew
 	$(BIN)/uv pip compile pyproject.toml requirements/tools.in --extra experiments --extra test --extra quality --universal \
 	  --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate --no-header --upgrade \
 	  --quiet --output-file requirements/dev.txt
+	$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.txt --extra peers --extra experiments --universal \
+	  --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate --no-header --upgrade \
+	  --quiet --output-file requirements/peers.txt
 
 clean: ## Remove the environment, the quick run and all caches
 	rm -rf runs/quick .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -169,16 +169,28 @@ def test_every_dependency_has_its_reason():
     assert {name for row in rows for name in code_names(row["package"])} == declared
 
 
-def test_pinned_packages_have_hashes_and_no_addresses():
+@pytest.mark.parametrize("name", ["dev", "peers"])
+def test_pinned_packages_have_hashes_and_no_addresses(name):
     """Read the pinned file as text."""
-    pinned = read("requirements/dev.txt")
+    pinned = read(f"requirements/{name}.txt")
     assert "://" not in pinned
     packages = re.findall(r"^[\w.-]+(?:\[[\w,]+\])?==.*?(?=^\S|\Z)", pinned, re.M | re.S)
     assert len(packages) > 20
     assert all("--hash=sha256:" in package for package in packages)
 
 
-def test_only_the_tests_use_blackjax_and_scipy():
+def test_peers_change_no_pinned_version():
+    """Installed on top of the pinned packages, they bring their own and leave the others alone."""
+    pinned, added = (
+        dict(re.findall(r"^([\w.-]+)==(\S+)", read(f"requirements/{name}.txt"), re.M))
+        for name in ("dev", "peers")
+    )
+    assert {"mabwiser", "bayesianbandits"} <= set(added) - set(pinned)
+    assert {name: added[name] for name in pinned if name in added}.items() <= pinned.items()
+
+
+def test_only_tests_and_benchmarks_use_scipy_blackjax_and_peers():
     """Search the package for imports."""
+    others = "scipy|blackjax|mabwiser|bayesianbandits"
     for path in (ROOT / "src").rglob("*.py"):
-        assert not re.search(r"^\s*(?:import|from) (?:scipy|blackjax)", read(str(path)), re.M), path
+        assert not re.search(rf"^\s*(?:import|from) (?:{others})", read(str(path)), re.M), path

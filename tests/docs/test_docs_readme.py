@@ -110,11 +110,13 @@ def test_commands_of_coco_are_described():
     }
 
 
-def test_extra_is_declared():
+def test_extras_are_declared():
     """Compare with pyproject.toml."""
     extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
     [named] = re.findall(r"pip install '\.\[(\w+)\]'", README)
     assert named in extras
+    assert set(re.findall(r"extra `(\w+)`", README)) <= set(extras)
+    assert "extra `peers`" in README.replace("\n", " ")
 
 
 def test_required_python_is_the_declared_one():

@@ -1,6 +1,7 @@
 """The comparison of all systems: ranks, shares and differences from totals worked out by hand."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -83,6 +84,81 @@ def test_page_tells_ranks_regrets_differences_and_verdicts(folder):
     assert {path.name for path in (folder / "report" / "figures").iterdir()} == {
         f"comparison.{kind}" for kind in ("png", "svg", "pdf")
     }
+
+
+def write_peers(folder, cells):
+    packages = {"mabwiser": "2.7.4", "bayesianbandits": "1.5.0"}
+    write_json(folder / "peers.json", {"packages": packages, "cells": cells})
+
+
+def peer_cells(environment, policy, mean, seeds=(0, 1)):
+    return [
+        {
+            "environment": environment,
+            "policy": policy,
+            "seed": seed,
+            "steps": 100,
+            "total_regret": mean + 2 * seed - 1,
+            "seconds": 0.1,
+        }
+        for seed in seeds
+    ]
+
+
+def test_libraries_that_people_install_stand_beside_ours(folder):
+    """Ordered by their share of Ind-TS's regret, in the environments where one met all seeds."""
+    page = write_comparison(folder).read_text(encoding="utf-8")
+    assert "What people install" not in page
+    write_peers(
+        folder,
+        [
+            *peer_cells("mixture", "mabwiser pooled", 100.0),
+            *peer_cells("mixture", "mabwiser per user", 220.0),
+            # One seed is missing, the other environment is not of this run.
+            *peer_cells("yes-no", "mabwiser pooled", 90.0, seeds=(0,)),
+            *peer_cells("lmm", "mabwiser pooled", 90.0),
+        ],
+    )
+    shown = write_comparison(folder).read_text(encoding="utf-8")
+    [section] = re.findall(r"## What people install today\n(.*?)\n## ", shown, re.S)
+    assert section in shown.partition("## Paired differences")[2]
+    assert "mabwiser 2.7.4 and bayesianbandits 1.5.0: " in section
+    assert [line for line in section.splitlines() if line.startswith("|")] == [
+        "| policy | share | ms per interaction | mixture |",
+        "| --- | ---: | ---: | ---: |",
+        "| CoIDS | 0.25 | 3.0 | 50.0 ± 1.0 |",
+        "| mabwiser pooled | 0.50 | 1.0 | 100.0 ± 1.0 |",
+        "| Ind-TS | 1.00 | 3.0 | 200.0 ± 1.0 |",
+        "| mabwiser per user | 1.10 | 1.0 | 220.0 ± 1.0 |",
+    ]
+    assert shown.replace(f"## What people install today\n{section}\n", "") == page
+
+
+def test_shares_of_libraries_are_geometric_means(folder):
+    """Over both environments; who was not run in one of them has a dash there."""
+    write_peers(
+        folder,
+        [
+            *peer_cells("mixture", "mabwiser pooled", 100.0),
+            *peer_cells("yes-no", "mabwiser pooled", 40.0),
+            *peer_cells("yes-no", "bayesianbandits pooled", 120.0),
+        ],
+    )
+    page = write_comparison(folder).read_text(encoding="utf-8")
+    assert "| mabwiser pooled | 0.35 | 1.0 | 100.0 ± 1.0 | 40.0 ± 1.0 |" in page
+    assert "| bayesianbandits pooled | 0.75 | 1.0 | – | 120.0 ± 1.0 |" in page
+
+
+def test_libraries_without_a_whole_cell_are_left_out(folder):
+    write_peers(folder, peer_cells("mixture", "mabwiser pooled", 100.0, seeds=(1,)))
+    assert "What people install" not in write_comparison(folder).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"packages": {}, "cells": []}'])
+def test_damaged_files_of_libraries_are_refused(folder, text):
+    (folder / "peers.json").write_text(text)
+    with pytest.raises(StorageError, match=r"benchmarks/peers/run.py wrote; .* `make peers`"):
+        write_comparison(folder)
 
 
 def test_same_run_gives_the_same_bytes(folder):

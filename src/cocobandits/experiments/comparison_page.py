@@ -21,6 +21,7 @@ from cocobandits.experiments.comparison_figure import heat_map
 from cocobandits.experiments.drawing import label_of
 from cocobandits.experiments.estimates import DASH, difference, estimate, number
 from cocobandits.experiments.markdown import table
+from cocobandits.experiments.peers_table import peers_section
 from cocobandits.experiments.tables import Table, facts_table
 from cocobandits.policies.table_one import CRITERIA, PUBLISHED, TABLE
 
@@ -60,7 +61,7 @@ Total regret minus {ours}'s, seed by seed, with 95 % intervals; above zero loses
 
 {differences}
 
-## The paper's Table 1, tried out
+{peers}## The paper's Table 1, tried out
 
 {criteria}
 
@@ -81,7 +82,7 @@ def write_comparison(folder: Path) -> Path:
     """Write page and figures of a finished run, and return the path of the page.
 
     Raises:
-        StorageError: the folder holds no finished run, or cannot be written.
+        StorageError: the folder holds no finished run or damaged peers, or cannot be written.
     """
     comparison = load_comparison(folder)
     places = rank(comparison)
@@ -90,7 +91,9 @@ def write_comparison(folder: Path) -> Path:
         figure = heat_map(comparison, [each.policy for each in places])
         drawing.save(figure, place / "figures", "comparison")
         page = place / "comparison.md"
-        page.write_text(render(comparison, places, "figures/comparison.svg"), encoding="utf-8")
+        peers = peers_section(folder, comparison)
+        text = render(comparison, places, "figures/comparison.svg", peers)
+        page.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"Expected a folder that can be written; got folder={str(place)!r} ({error}). "
@@ -99,8 +102,8 @@ def write_comparison(folder: Path) -> Path:
     return page
 
 
-def render(comparison: Comparison, places: list[Place], figure: str) -> str:
-    """Write the page."""
+def render(comparison: Comparison, places: list[Place], figure: str, peers: str = "") -> str:
+    """Write the page, with the section on peers if there is one."""
     names = {"ours": label_of(OURS), "yardstick": label_of(YARDSTICK)}
     return _PAGE.format(
         **names,
@@ -109,6 +112,7 @@ def render(comparison: Comparison, places: list[Place], figure: str) -> str:
         figure=figure,
         regrets=table(_regrets(comparison, places)),
         differences=table(_differences(comparison, places)),
+        peers=peers,
         criteria="\n".join(
             f"- {each.short}, {each.name}: {each.question} `{each.test}`" for each in CRITERIA
         ),

@@ -1,0 +1,1 @@
+"""Libraries that people install today, on the environments of this package."""

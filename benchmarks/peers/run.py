@@ -1,0 +1,140 @@
+"""Run MABWiser and bayesianbandits on our environments: regret, and time per interaction.
+
+    make peers                                                            # installs both, runs all
+    .venv/bin/python benchmarks/peers/run.py --env mixture --seeds 2 --out runs/compare/peers.json
+
+On a seed, every peer meets the users and the noise that our own policies meet. Cells that are in
+the file are not run again. In the folder of a finished `coco compare`, the file adds a section to
+the page: `coco compare --show --out runs/compare`. What each library is told is said in the files
+beside this one.
+"""
+
+import argparse
+import json
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+# Run as a script, its own folder is on the path, and the package that it belongs to is not.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from cocobandits.environments.registry import build_environment
+from cocobandits.experiments.presets import COMPARED_ENVIRONMENTS, GROUPS
+from cocobandits.simulation.world import draw_world
+from peers.adapters import PEERS, build_peer
+from peers.task import Encoder
+
+PACKAGES = ("mabwiser", "bayesianbandits", "numpy", "scipy", "scikit-learn")
+
+
+def run_cell(name: str, policy: str, seed: int) -> dict[str, Any]:
+    """Serve all users of one run; seconds are those of choosing and learning."""
+    environment = build_environment(name)
+    world, encoder = draw_world(environment, seed), Encoder(environment)
+    peer = build_peer(policy, environment, seed)
+    seconds, regret, steps = 0.0, 0.0, 0
+    for served in environment.recruitment.rounds():
+        for user, user_step in served:
+            started = time.perf_counter()
+            context = encoder.encode(world.cohort.contexts[user])
+            arm = peer.choose(user, context)
+            peer.learn(user, context, arm, float(world.rewards[user, user_step, arm]))
+            seconds += time.perf_counter() - started
+            means = world.cohort.arm_means[user]
+            regret += float(means.max() - means[arm])
+            steps += 1
+    return {
+        "environment": name,
+        "policy": policy,
+        "seed": seed,
+        "steps": steps,
+        "total_regret": regret,
+        "seconds": seconds,
+    }
+
+
+def read_cells(path: Path, packages: dict[str, str]) -> list[dict[str, Any]]:
+    """Read the cells of an earlier call; none if there is no file.
+
+    Raises:
+        ValueError: the file is no file of peers, or was made with other packages.
+    """
+    if not path.exists():
+        return []
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        cells, made_with = list(found["cells"]), found["packages"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"Expected a file that this script wrote; got out={str(path)!r}. Choose another."
+        ) from error
+    if made_with != packages:
+        raise ValueError(
+            f"Expected cells made with {packages}; got {made_with} in out={str(path)!r}. "
+            "Choose another file."
+        )
+    return cells
+
+
+def write_cells(path: Path, packages: dict[str, str], cells: list[dict[str, Any]]) -> None:
+    """Write the file beside its place, and move it there in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".partial")
+    text = json.dumps({"packages": packages, "cells": cells}, indent=1)
+    beside.write_text(text + "\n", encoding="utf-8")
+    beside.replace(path)
+
+
+def run(environments: list[str], policies: list[str], num_seeds: int, path: Path) -> None:
+    """Run the cells that are not in the file, seed by seed, and write it after each.
+
+    Raises:
+        ValueError: the file is no file of peers, or was made with other packages.
+    """
+    packages = {name: version(name) for name in PACKAGES}
+    cells = read_cells(path, packages)
+    done = {(cell["environment"], cell["policy"], cell["seed"]) for cell in cells}
+    wanted = [
+        (name, policy, seed)
+        for seed in range(num_seeds)
+        for name in environments
+        for policy in policies
+        if (name, policy, seed) not in done
+    ]
+    for number, key in enumerate(wanted, start=1):
+        # One thread, as our own policies have.
+        with threadpool_limits(1):
+            cell = run_cell(*key)
+        cells.append(cell)
+        write_cells(path, packages, cells)
+        print(
+            f"{number}/{len(wanted)} {' / '.join(map(str, key))}: regret "
+            f"{cell['total_regret']:.1f}, {1e3 * cell['seconds'] / cell['steps']:.2f} ms",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    names = [*COMPARED_ENVIRONMENTS, *GROUPS]
+    add("--env", action="append", choices=names, help="an environment; repeat for more")
+    add("--peer", action="append", choices=PEERS, help="a peer; repeat for more")
+    add("--seeds", type=int, default=10, help="seeds 0 to N-1")
+    add("--out", type=Path, default=Path("runs/compare/peers.json"), help="the file of results")
+    told = parser.parse_args()
+    asked = told.env or COMPARED_ENVIRONMENTS
+    environments = [name for each in asked for name in GROUPS.get(each, (each,))]
+    try:
+        run(list(dict.fromkeys(environments)), told.peer or list(PEERS), told.seeds, told.out)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()
