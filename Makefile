@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run paper coids studies models peers docs demo bench test check test-slow lock clean
+.PHONY: help setup run paper coids studies models compare peers docs demo bench test check test-slow lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -36,6 +36,9 @@ models: setup ## The mixture in the paper's environments, against the log-densit
 	$(BIN)/coco reproduce --resume --env mixture --env partial --env lmm --env lmm-misspecified --policy coids \
 	  --model mixture --seeds 10 --out runs/mixture
 	$(BIN)/python benchmarks/two_models.py results/coids runs/mixture
+
+compare: setup ## Every system of Table 1 beside ours in all environments; ten seeds; takes hours, can be resumed
+	$(BIN)/coco compare --resume --out runs/compare
 
 peers: setup ## MABWiser and bayesianbandits in the environments of `coco compare`; ten seeds; can be resumed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/peers.txt
