@@ -164,7 +164,12 @@ class Archive(NamedTuple):
         settings = settings | {
             "inference": SmcConfig(**settings["inference"]),
             "prior": _prior(settings["prior"]),
-            **{name: kind(**settings.get(name, {})) for name, kind in SYSTEM_SETTINGS.items()},
+            **{
+                name: kind(
+                    **{field: _hashable(told) for field, told in settings.get(name, {}).items()}
+                )
+                for name, kind in SYSTEM_SETTINGS.items()
+            },
         }
         rewards = dict(declared["rewards"])
         floor = declared["floor"]
@@ -225,6 +230,11 @@ class Archive(NamedTuple):
         if _digest(array) != self.text["sha256"][name]:
             raise _damaged(self.path, f"the array {name!r} was changed")
         return array
+
+
+def _hashable(told: Any) -> Any:
+    """Make tuples of the lists that JSON gives back."""
+    return tuple(map(_hashable, told)) if isinstance(told, list) else told
 
 
 def _prior(item: dict[str, Any] | None) -> ConditionalMixture | ChanceMixture | None:
