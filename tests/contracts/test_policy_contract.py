@@ -285,6 +285,6 @@ def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
 
 
 def test_unknown_policy_lists_the_known_ones():
-    known = r"policy='best'.*coids, npm-ts, gids, mtts, hierts, hlinucb.*18 in all"
+    known = r"policy='best'.*coids, npm-ts, gids, mtts, hierts, hlinucb.*17 in all"
     with pytest.raises(UnknownNameError, match=known):
         build_policy("best", PROBLEM, SMALL)

@@ -108,6 +108,10 @@ def stacked(kind):
     return beliefs, jax.tree.map(lambda *leaves: jnp.stack(leaves), *beliefs)
 
 
+# Light types of a mixture, a millionth of its weight, are left out where the best arm is read.
+LIGHT, BEST = 2e-6, ("best", "expected_best")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_blended_beliefs_answer_with_the_average(kind):
     """Everything linear in the belief is averaged; variances add what lies between the means."""
@@ -117,7 +121,8 @@ def test_blended_beliefs_answer_with_the_average(kind):
     actual, each = ask(mixture), [ask(belief) for belief in beliefs]
     for name in actual:
         expected = sum(s * np.asarray(one[name]) for s, one in zip(shares, each, strict=True))
-        np.testing.assert_allclose(actual[name], expected, atol=1e-12, err_msg=name)
+        atol = LIGHT if name in BEST else 1e-12
+        np.testing.assert_allclose(actual[name], expected, atol=atol, err_msg=name)
     squares = [np.asarray(belief.variance() + belief.mean() ** 2) for belief in beliefs]
     expected = shares @ np.array(squares) - np.asarray(actual["mean"]) ** 2
     np.testing.assert_allclose(mixture.variance(), expected, atol=1e-12)
@@ -143,5 +148,6 @@ def test_blended_beliefs_learn_by_how_well_each_explains(kind):
     for name in actual:
         expected = sum(s * np.asarray(one[name]) for s, one in zip(shares, each, strict=True))
         # Evidence is exact, and beliefs of arms that share a factor are sums over its places.
-        atol = 1e-5 if kind == "factor" else 1e-10
+        exact = LIGHT if name in BEST else 1e-10
+        atol = 1e-5 if kind == "factor" else exact
         np.testing.assert_allclose(actual[name], expected, atol=atol, err_msg=name)

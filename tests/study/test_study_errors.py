@@ -76,7 +76,7 @@ DESIGN_ERRORS = [
     (
         {"policy": "best"},
         UnknownNameError,
-        r"policy='best'.*coids, npm-ts, gids, mtts, ind-ts, oracle-ts, oracle-plan, uniform",
+        r"policy='best'.*coids, npm-ts, gids, mtts, hierts, .*17 in all",
     ),
     ({"seed": -1}, ConfigurationError, r"whole number from zero to 2\^63 - 1; got seed=-1"),
     ({"seed": 1.5}, ConfigurationError, r"got seed=1.5"),
