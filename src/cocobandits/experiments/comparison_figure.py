@@ -35,7 +35,7 @@ def heat_map(comparison: Comparison, policies: list[str]) -> Figure:
             ha="center",
             va="center",
             fontsize=7.5,
-            color=_PAPER if abs(norm(logs[row, column]) - 0.5) > 0.38 else _INK,
+            color=_PAPER if abs(norm(logs[row, column]) - 0.5) > 0.3 else _INK,
         )
     axes.set_yticks(range(len(policies)), [drawing.label_of(policy) for policy in policies])
     names = [ENVIRONMENT_LABELS.get(name, name) for name in environments]
