@@ -19,8 +19,8 @@ PAGE = """# Two models of the population
 
 Total regret of CoIDS in the paper's environments, with the log-density on a grid and with the
 mixture: mean ± standard error over {seeds} seeds, on each of which both met the same users and
-noise. Ratios are below 1 where the mixture loses less; at most {limit:g} was asked for. `make
-models` runs it.
+noise. Ratios are below 1 where the mixture loses less; at most {limit:g} was asked for. The first
+was run at commit {commits[0]}, the second at {commits[1]}; `make models` runs the second.
 
 | environment | log-density | mixture | ratio | 95 % interval | at most {limit:g} |
 | --- | ---: | ---: | ---: | ---: | --- |
@@ -57,7 +57,8 @@ def write_page(yardstick: Path, other: Path) -> str:
     if not shared:
         raise ValueError(f"Expected an environment in which both ran {POLICY}; got none.")
     rows = "\n".join(row(first, second, name) for name in shared)
-    return PAGE.format(seeds=len(runs[0].config["seeds"]), limit=LIMIT, rows=rows)
+    commits = [run.provenance["commit"] for run in runs]
+    return PAGE.format(seeds=len(runs[0].config["seeds"]), limit=LIMIT, rows=rows, commits=commits)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The committed run of studies with many arms, gaps and yes/no rewards, and its page."""
+"""The pages about studies with many arms, gaps and yes/no rewards, and about the two models."""
 
 import shutil
 
@@ -10,25 +10,33 @@ from cocobandits.experiments import presets
 from cocobandits.experiments.reading import load_run
 from cocobandits.experiments.report import write_report
 
-STUDIES = ROOT / "results" / "studies"
+STUDIES, MIXTURE = ROOT / "results" / "studies", ROOT / "results" / "mixture"
+COIDS = ROOT / "results" / "coids"
 
 
-def test_page_is_generated_from_the_committed_records(tmp_path):
+def test_page_of_studies_is_generated_from_the_committed_records(tmp_path):
     """If this fails, run `make docs`."""
     copy = tmp_path / "studies"
     shutil.copytree(STUDIES, copy, ignore=shutil.ignore_patterns("report"))
-    rebuilt = write_report(copy).parent
-    assert read("docs/studies.md") == (rebuilt / "reproduction.md").read_text("utf-8")
+    assert read("docs/studies.md") == (write_report(copy).parent / "reproduction.md").read_text(
+        "utf-8"
+    )
 
 
-def test_committed_run_is_whole():
-    config = load_run(STUDIES).config
-    assert config["scale"] == "paper"
-    assert config["seeds"] == list(range(5))
-    assert config["environments"] == list(presets.STUDIES)
+def test_page_of_models_is_generated_from_the_committed_records():
+    """If this fails, run `make docs`."""
+    assert read("docs/models.md") == two_models.write_page(COIDS, MIXTURE)
+
+
+def test_committed_runs_are_whole():
+    studies, mixture = load_run(STUDIES).config, load_run(MIXTURE).config
+    assert studies["scale"] == mixture["scale"] == "paper"
+    assert studies["seeds"] == list(range(5))
+    assert mixture["seeds"] == list(range(10))
+    assert studies["environments"] == list(presets.STUDIES)
+    assert mixture["environments"] == list(presets.ENVIRONMENTS)
 
 
 def test_runs_that_cannot_be_compared_are_refused():
-    """Five seeds and ten."""
     with pytest.raises(ValueError, match="same seeds"):
-        two_models.write_page(STUDIES, ROOT / "results" / "coids")
+        two_models.write_page(STUDIES, MIXTURE)
