@@ -22,7 +22,9 @@ from threadpoolctl import threadpool_limits
 # Run as a script, its own folder is on the path, and the package that it belongs to is not.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import cocobandits
 from cocobandits.environments.registry import build_environment
+from cocobandits.experiments.folder import source_digest
 from cocobandits.experiments.presets import COMPARED_ENVIRONMENTS, GROUPS
 from cocobandits.simulation.world import draw_world
 from peers.adapters import PEERS, build_peer
@@ -57,34 +59,44 @@ def run_cell(name: str, policy: str, seed: int) -> dict[str, Any]:
     }
 
 
-def read_cells(path: Path, packages: dict[str, str]) -> list[dict[str, Any]]:
+def provenance() -> dict[str, Any]:
+    """Tell with which packages cells are made, and by which code."""
+    ours = Path(cocobandits.__file__).parent
+    return {
+        "packages": {name: version(name) for name in PACKAGES},
+        "environments_sha256": source_digest(ours, ("environments", "simulation")),
+        "adapters_sha256": source_digest(Path(__file__).parents[1], ("peers",)),
+    }
+
+
+def read_cells(path: Path, made_with: dict[str, Any]) -> list[dict[str, Any]]:
     """Read the cells of an earlier call; none if there is no file.
 
     Raises:
-        ValueError: the file is no file of peers, or was made with other packages.
+        ValueError: the file is no file of peers, or was made with other packages or code.
     """
     if not path.exists():
         return []
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        cells, made_with = list(found["cells"]), found["packages"]
+        cells, told = list(found["cells"]), {name: found[name] for name in made_with}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"Expected a file that this script wrote; got out={str(path)!r}. Choose another."
         ) from error
-    if made_with != packages:
+    if told != made_with:
         raise ValueError(
-            f"Expected cells made with {packages}; got {made_with} in out={str(path)!r}. "
+            f"Expected cells made with {made_with}; got {told} in out={str(path)!r}. "
             "Choose another file."
         )
     return cells
 
 
-def write_cells(path: Path, packages: dict[str, str], cells: list[dict[str, Any]]) -> None:
+def write_cells(path: Path, made_with: dict[str, Any], cells: list[dict[str, Any]]) -> None:
     """Write the file beside its place, and move it there in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".partial")
-    text = json.dumps({"packages": packages, "cells": cells}, indent=1)
+    text = json.dumps({**made_with, "cells": cells}, indent=1)
     beside.write_text(text + "\n", encoding="utf-8")
     beside.replace(path)
 
@@ -93,10 +105,13 @@ def run(environments: list[str], policies: list[str], num_seeds: int, path: Path
     """Run the cells that are not in the file, seed by seed, and write it after each.
 
     Raises:
-        ValueError: the file is no file of peers, or was made with other packages.
+        ValueError: the file is no file of peers, or was made with other packages or code; or
+            there are no seeds.
     """
-    packages = {name: version(name) for name in PACKAGES}
-    cells = read_cells(path, packages)
+    if num_seeds < 1:
+        raise ValueError(f"Expected at least one seed; got seeds={num_seeds}. Use for example 10.")
+    made_with = provenance()
+    cells = read_cells(path, made_with)
     done = {(cell["environment"], cell["policy"], cell["seed"]) for cell in cells}
     wanted = [
         (name, policy, seed)
@@ -110,7 +125,7 @@ def run(environments: list[str], policies: list[str], num_seeds: int, path: Path
         with threadpool_limits(1):
             cell = run_cell(*key)
         cells.append(cell)
-        write_cells(path, packages, cells)
+        write_cells(path, made_with, cells)
         print(
             f"{number}/{len(wanted)} {' / '.join(map(str, key))}: regret "
             f"{cell['total_regret']:.1f}, {1e3 * cell['seconds'] / cell['steps']:.2f} ms",

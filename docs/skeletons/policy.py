@@ -18,7 +18,7 @@ from cocobandits.types import ArmVector, Number
 
 
 # What the policy has to be told. It becomes a field of `CocoSettings`, so it must be hashable, and
-# `study/storage.py` has to read it back.
+# of `SYSTEM_SETTINGS` beside it.
 @dataclass(frozen=True)
 class FollowSettings:
     """What the policy is told.

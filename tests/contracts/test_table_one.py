@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from cocobandits import CocoSettings, SmcConfig
+from cocobandits.experiments.table_one import CRITERIA, PUBLISHED, TABLE
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import build_policy
-from cocobandits.policies.table_one import CRITERIA, PUBLISHED, TABLE
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.1)
 SETTINGS = CocoSettings(
@@ -120,32 +120,57 @@ def test_two_modes_are_believed_in(name):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_uncertainties_are_told_apart(name):
-    """The means of one user under several populations: a spread that is not the user's own."""
-    policy, state = policy_of(name), two_kinds(name)
-    readings = policy.read(state, CONTEXT, Statistics.empty(3), _read_mean)
-    is_told = readings is not None and len(readings.log_weights) > 1
-    assert is_told == (verdict(name, test_uncertainties_are_told_apart) == "yes")
-    if is_told:
-        assert np.asarray(readings.values).std(axis=0).min() > 0
+    """Other users make populations alike, and own rewards narrow what is left of the user."""
+    few = spreads(name, after(name, [tuple(kind) for kind in KINDS]))
+    many = spreads(name, two_kinds(name))
+    known = spreads(name, two_kinds(name), statistics_of(KINDS[0]))
+    is_population_apart = 0 < many[0] < 0.5 * few[0]
+    is_user_apart = many[1] > 0.5 * few[1] and known[1] < 0.2 * many[1]
+    assert (is_population_apart and is_user_apart) == (
+        verdict(name, test_uncertainties_are_told_apart) == "yes"
+    ), (few, many, known)
 
 
-def _read_mean(belief):
-    return belief.mean()
+def spreads(name, state, statistics=None):
+    """The variance of an average arm mean between populations, and within them."""
+    asked = CONTEXT, Statistics.empty(3) if statistics is None else statistics
+    readings = policy_of(name).read(state, *asked, _read_moments)
+    if readings is None:
+        return 0.0, 0.0
+    weights = np.exp(readings.log_weights - np.max(readings.log_weights))[:, None]
+    weights = weights / weights.sum()
+    means, squares = map(np.asarray, readings.values)
+    between = np.sum(weights * means**2, axis=0) - np.sum(weights * means, axis=0) ** 2
+    within = np.sum(weights * (squares - means**2), axis=0)
+    return float(between.mean()), float(within.mean())
+
+
+def _read_moments(belief):
+    points = jnp.linspace(-4.0, 4.0, 401)
+    below = belief.cumulative(points)
+    mass = jnp.diff(below, axis=1)
+    middle = (points[1:] + points[:-1]) / 2
+    return mass @ middle, mass @ middle**2
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_somebody_can_join_at_any_time(name):
-    """Between the rewards of others, who are served on; the newcomer is served and learned from."""
-    policy = policy_of(name)
-    state = after(name, [(0.9, -0.4, None), (1.1, None, -0.3)])
-    state = policy.enrol(state, CONTEXT)
-    served = [np.asarray(policy.probabilities(state, user)) for user in range(3)]
-    is_joined = all(abs(each.sum() - 1) < 1e-6 for each in served)
-    state, _ = policy.update(jax.random.key(2), state, 2, statistics_of((None, 1.9, None)))
-    state, _ = policy.update(jax.random.key(3), state, 0, statistics_of((0.9, -0.4, 0.1)))
-    later = np.asarray(policy.probabilities(state, 2))
-    is_joined = is_joined and bool(np.all(np.isfinite(later)))
-    assert is_joined == (verdict(name, test_somebody_can_join_at_any_time) == "yes"), served
+    """Between the rewards of others, who are served on; what the newcomer is given is learned."""
+    policy, given = policy_of(name), []
+    for good, bad in ((1, 0), (0, 1)):
+        state = after(name, [(0.9, -0.4, None), (1.1, None, -0.3)])
+        state = policy.enrol(state, CONTEXT)
+        served = [np.asarray(policy.probabilities(state, user)) for user in range(3)]
+        assert all(abs(each.sum() - 1) < 1e-6 for each in served)
+        statistics = Statistics.empty(3)
+        for arm, reward in ((good, 1.9), (bad, -1.9)):
+            statistics = statistics.add(arm, reward)
+            state, _ = policy.update(jax.random.key(2), state, 2, statistics)
+        state, _ = policy.update(jax.random.key(3), state, 0, statistics_of((0.9, -0.4, 0.1)))
+        given.append(float(policy.probabilities(state, 2)[1]))
+    assert (given[0] - given[1] > 0.25) == (
+        verdict(name, test_somebody_can_join_at_any_time) == "yes"
+    ), given
 
 
 @pytest.mark.parametrize("name", POLICIES)

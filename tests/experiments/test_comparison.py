@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from cocobandits.experiments import presets
 from cocobandits.experiments.cells import Cell, run_cell
 from cocobandits.experiments.comparison import load_comparison, rank
 from cocobandits.experiments.comparison_figure import heat_map
-from cocobandits.experiments.comparison_page import write_comparison
+from cocobandits.experiments.comparison_page import command_of, write_comparison
 from cocobandits.experiments.presets import Experiment
+from cocobandits.experiments.table_one import CRITERIA, TABLE
 from cocobandits.policies.registry import policy_names
-from cocobandits.policies.table_one import CRITERIA, TABLE
 
 # Mean total regret of each policy, seeds one below and one above it.
 MEANS = {
@@ -59,20 +60,53 @@ def folder(tmp_path):
 
 
 def test_places_by_hand(folder):
-    """Two share the first place in mixture; shares are geometric means of regret over Ind-TS's."""
+    """Two share the first place in mixture; where MTTS did not run, nobody is ranked."""
     places = {place.policy: place for place in rank(load_comparison(folder))}
-    assert list(places) == ["oracle-ts", "coids", "mtts", "ind-ts"]
-    assert [place.mean_rank for place in places.values()] == [1.25, 1.75, 3.0, 3.5]
+    assert list(places) == ["coids", "oracle-ts", "mtts", "ind-ts"]
+    assert [place.mean_rank for place in places.values()] == [1.5, 1.5, 3.0, 4.0]
+    assert [place.share for place in places.values()] == [0.25, 0.25, 0.5, 1.0]
+    assert [place.num_environments for place in places.values()] == [2, 2, 1, 2]
+    # The middle of two seeds.
+    assert places["coids"].milliseconds == pytest.approx(3.0)
+
+
+def test_shares_are_geometric_means(folder):
+    """Over both environments, once all ran in both."""
+    leave_out_mtts(folder)
+    places = {place.policy: place for place in rank(load_comparison(folder))}
+    assert [place.mean_rank for place in places.values()] == [1.25, 1.75, 3.0]
     assert places["coids"].share == pytest.approx(np.sqrt(0.25 * 0.5))
     assert places["oracle-ts"].share == pytest.approx(0.25)
-    assert (places["mtts"].num_environments, places["mtts"].share) == (1, 0.5)
-    assert places["coids"].milliseconds == pytest.approx(3.0)
+
+
+def leave_out_mtts(folder):
+    config = json.loads((folder / "config.json").read_text())
+    rows = json.loads((folder / "summary.json").read_text())
+    policies = [name for name in config["policies"] if name != "mtts"]
+    write_json(folder / "config.json", config | {"policies": policies, "left_out": []})
+    kept = [row for row in rows if row["policy"] != "mtts"]
+    write_json(folder / "summary.json", kept)
+
+
+def test_compilation_of_the_first_seed_does_not_count(folder):
+    """Half a minute on one of three seeds leaves the median where it was."""
+    config = json.loads((folder / "config.json").read_text())
+    rows = json.loads((folder / "summary.json").read_text())
+    write_json(folder / "config.json", config | {"seeds": [0, 1, 2]})
+    more = [row | {"seed": 2, "seconds": 30.0} for row in rows if row["seed"] == 0]
+    write_json(folder / "summary.json", rows + more)
+    for place in rank(load_comparison(folder)):
+        assert place.milliseconds == pytest.approx(4.0)
 
 
 def test_page_tells_ranks_regrets_differences_and_verdicts(folder):
     page = write_comparison(folder).read_text(encoding="utf-8")
     assert "4 policies in 2 environments, 2 seeds each." in page
-    assert "First by mean rank: OraclePrior-TS, 1.2; then CoIDS, 1.8." in page
+    assert "First by mean rank: CoIDS, 1.5; then OraclePrior-TS, 1.5." in page
+    assert "total regret in 1 environments, those in which all ran" in page
+    assert "Hatched: the system assumes" in page
+    flags = "--env mixture --env yes-no --policy coids --policy mtts --policy ind-ts"
+    assert f"Made by `coco compare {flags} --policy oracle-ts --seeds 2 --out DIR`." in page
     assert "| MTTS | 3.0 | 0.50 | 1 | 3.0 |" in page
     assert "| MTTS | 100.0 ± 1.0 | – |" in page
     # The same on every seed, so the interval has no width.
@@ -84,6 +118,22 @@ def test_page_tells_ranks_regrets_differences_and_verdicts(folder):
     assert {path.name for path in (folder / "report" / "figures").iterdir()} == {
         f"comparison.{kind}" for kind in ("png", "svg", "pdf")
     }
+
+
+def test_page_of_a_run_in_which_all_ran_has_no_holes_to_explain(folder):
+    leave_out_mtts(folder)
+    assert "Hatched" not in write_comparison(folder).read_text(encoding="utf-8")
+
+
+def test_whole_run_is_made_by_the_shortest_command(folder):
+    comparison = load_comparison(folder)
+    whole = replace(
+        comparison,
+        environments=presets.COMPARED_ENVIRONMENTS,
+        policies=presets.COMPARED,
+        config=comparison.config | {"scale": "quick"},
+    )
+    assert command_of(whole) == "coco compare --quick --seeds 2 --out DIR"
 
 
 def write_peers(folder, cells):
@@ -117,6 +167,8 @@ def test_libraries_that_people_install_stand_beside_ours(folder):
             # One seed is missing, the other environment is not of this run.
             *peer_cells("yes-no", "mabwiser pooled", 90.0, seeds=(0,)),
             *peer_cells("lmm", "mabwiser pooled", 90.0),
+            # Served less often than ours.
+            *[cell | {"steps": 10} for cell in peer_cells("yes-no", "mabwiser per user", 9.0)],
         ],
     )
     shown = write_comparison(folder).read_text(encoding="utf-8")
@@ -134,8 +186,8 @@ def test_libraries_that_people_install_stand_beside_ours(folder):
     assert shown.replace(f"## What people install today\n{section}\n", "") == page
 
 
-def test_shares_of_libraries_are_geometric_means(folder):
-    """Over both environments; who was not run in one of them has a dash there."""
+def test_shares_of_libraries_are_of_the_environments_that_all_have(folder):
+    """Who was not run in the other one has a dash there."""
     write_peers(
         folder,
         [
@@ -145,7 +197,7 @@ def test_shares_of_libraries_are_geometric_means(folder):
         ],
     )
     page = write_comparison(folder).read_text(encoding="utf-8")
-    assert "| mabwiser pooled | 0.35 | 1.0 | 100.0 ± 1.0 | 40.0 ± 1.0 |" in page
+    assert "| mabwiser pooled | 0.25 | 1.0 | 100.0 ± 1.0 | 40.0 ± 1.0 |" in page
     assert "| bayesianbandits pooled | 0.75 | 1.0 | – | 120.0 ± 1.0 |" in page
 
 
@@ -157,6 +209,18 @@ def test_libraries_without_a_whole_cell_are_left_out(folder):
 @pytest.mark.parametrize("text", ["[]", "{", '{"packages": {}, "cells": []}'])
 def test_damaged_files_of_libraries_are_refused(folder, text):
     (folder / "peers.json").write_text(text)
+    refuse_peers(folder)
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": None}, {"steps": 0}, {"total_regret": float("nan")}, {"policy": 3}]
+)
+def test_damaged_cells_of_libraries_are_refused(folder, change):
+    write_peers(folder, [cell | change for cell in peer_cells("mixture", "mabwiser pooled", 9.0)])
+    refuse_peers(folder)
+
+
+def refuse_peers(folder):
     with pytest.raises(StorageError, match=r"benchmarks/peers/run.py wrote; .* `make peers`"):
         write_comparison(folder)
 
@@ -178,13 +242,28 @@ def test_unfinished_runs_are_refused(folder):
     rows = json.loads((folder / "summary.json").read_text())
     write_json(folder / "summary.json", rows[:-1])
     with pytest.raises(
-        StorageError, match=r"every seed.*yes-no / oracle-ts is not whole.*--resume"
+        StorageError, match=r"every seed.*yes-no / oracle-ts is not whole.*coco compare --resume"
     ):
         load_comparison(folder)
 
 
+def test_policies_that_are_missing_everywhere_are_missed(folder):
+    rows = json.loads((folder / "summary.json").read_text())
+    write_json(folder / "summary.json", [row for row in rows if row["policy"] != "mtts"])
+    with pytest.raises(StorageError, match=r"mixture / mtts is not whole"):
+        load_comparison(folder)
+
+
+def test_runs_without_a_yardstick_are_refused(folder):
+    config = json.loads((folder / "config.json").read_text())
+    policies = [name for name in config["policies"] if name != "ind-ts"]
+    write_json(folder / "config.json", config | {"policies": policies})
+    with pytest.raises(StorageError, match=r"run of `coco compare`; .* no ind-ts\. .*coco report"):
+        load_comparison(folder)
+
+
 def test_every_policy_that_is_compared_has_its_verdicts():
-    assert set(presets.COMPARED) <= {*TABLE, "oracle-ts"}
+    assert set(map(presets.policy_of, presets.COMPARED)) <= {*TABLE, "oracle-ts"}
     assert set(TABLE) <= set(policy_names())
 
 

@@ -1,5 +1,7 @@
 """What `coco reproduce` runs when nothing else is asked for."""
 
+from dataclasses import replace
+
 import pytest
 
 from cocobandits.environments.registry import build_environment, environment_names
@@ -44,10 +46,43 @@ def test_papers_range_is_for_the_papers_policies_in_its_environments(environment
     assert presets.range_for(environment, policy) == expected
 
 
+@pytest.mark.parametrize("environment", presets.COMPARED_ENVIRONMENTS)
+def test_in_a_comparison_all_have_the_declared_range(environment):
+    experiment = Experiment.declare(presets.comparison(is_quick=False), [environment])
+    declared = build_environment(environment).reward_range
+    assert {experiment.range_for(environment, name) for name in presets.COMPARED} == {declared}
+
+
+def test_mtts_is_told_the_truth_in_the_units_of_the_range():
+    """On [-3, 3] a reward unit is two thirds of a standardised one; on [-2, 2] it is one."""
+    paper = Experiment.declare(PAPER).settings_for("lmm", "mtts").mtts
+    wide = Experiment.declare(presets.comparison(is_quick=False)).settings_for("lmm", "mtts").mtts
+    assert (paper.coefficient_mean, paper.coefficient_deviation) == (1.0, 0.5)
+    assert wide.design == paper.design
+    assert wide.coefficient_mean == pytest.approx(2 / 3)
+    assert wide.coefficient_deviation == pytest.approx(1 / 3)
+    assert wide.user_deviation == pytest.approx(2 / 3 * paper.user_deviation)
+    full = MttsSettings(user_covariance=((1.0, 0.5), (0.5, 1.0))).scaled(2.0)
+    assert full.user_covariance == ((4.0, 2.0), (2.0, 4.0))
+
+
+def test_variants_are_policies_with_a_setting_of_their_own():
+    experiment = Experiment.declare(presets.comparison(is_quick=False), None, presets.COMPARED)
+    assert set(experiment.policies) == set(presets.COMPARED)
+    for name, variant in presets.VARIANTS.items():
+        changed = getattr(experiment.settings_for("lmm", name), variant.settings)
+        plain = getattr(experiment.settings_for("lmm", variant.policy), variant.settings)
+        assert changed == replace(plain, **variant.values) != plain
+    assert "mtts-fitted" not in experiment.policies_for("yes-no")
+    assert "robustagg-0" in experiment.policies_for("yes-no")
+
+
 def test_coids_learns_what_the_papers_policies_are_given():
     experiment = Experiment.declare(PAPER)
     assert experiment.settings_for("lmm", "gids").basis == "karhunen-loeve"
     assert experiment.settings_for("lmm", "coids").basis == "hilbert"
+    for name in presets.STUDIES:
+        assert experiment.settings_for(name, "gids") == experiment.settings_for(name, "coids")
     told = experiment.as_json()
     assert (told["settings"]["amplitude"], told["learned"]["amplitude"]) == (2, 4)
     for settings in (QUICK.settings, QUICK.learned):

@@ -1,7 +1,7 @@
 """HierTS against the dense joint Gaussian of the common means, all users and all single rewards."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import pytest
 
 from cocobandits.errors import ConfigurationError, UnsupportedError
 from cocobandits.models.base import Statistics
+from cocobandits.models.linear_mixed import mixed_model_log_evidence
 from cocobandits.policies.base import Problem
 from cocobandits.policies.hierts import HierTsPolicy, HierTsSettings
 from cocobandits.policies.mtts import MttsPolicy, MttsSettings
@@ -25,11 +26,12 @@ HISTORIES = [
     [(1, -1.0), (0, 0.2), (1, -0.6)],
 ]
 COVARIANCE = ((0.30, 0.21, -0.09), (0.21, 0.25, 0.02), (-0.09, 0.02, 0.11))
+# With a covariance that is known.
 SETTINGS = {
-    "independent": HierTsSettings(-0.3, 0.8, 0.35),
-    "correlated": HierTsSettings(0.2, 0.6, 0.4, 0.7),
-    "apart": HierTsSettings(0.2, 0.6, 0.4, -0.3),
-    "given": HierTsSettings(0.4, 0.5, 0.9, 0.9, COVARIANCE),
+    "independent": HierTsSettings(-0.3, 0.8, 0.35, prior_users=None),
+    "correlated": HierTsSettings(0.2, 0.6, 0.4, 0.7, prior_users=None),
+    "apart": HierTsSettings(0.2, 0.6, 0.4, -0.3, prior_users=None),
+    "given": HierTsSettings(0.4, 0.5, 0.9, 0.9, COVARIANCE, prior_users=None),
 }
 
 
@@ -52,7 +54,7 @@ def literal_covariance(settings, num_arms):
     return settings.user_deviation**2 * np.array(rows)
 
 
-def dense_posterior(settings, histories, num_arms=3):
+def dense_joint(settings, histories, num_arms=3):
     """Stack (μ*, θ_1, θ_2, …) as one Gaussian vector, and condition on every single reward."""
     num_blocks = 1 + len(histories)
     size = num_arms * num_blocks
@@ -70,9 +72,13 @@ def dense_posterior(settings, histories, num_arms=3):
     rewards = np.array([reward for *_, reward in seen])
     joint = pick @ covariance @ pick.T + NOISE**2 * np.eye(len(seen))
     gain = np.linalg.solve(joint, pick @ covariance).T
-    mean = mean + gain @ (rewards - pick @ mean)
-    covariance = covariance - gain @ pick @ covariance
-    blocks = [slice(num_arms * i, num_arms * (i + 1)) for i in range(num_blocks)]
+    return mean + gain @ (rewards - pick @ mean), covariance - gain @ pick @ covariance
+
+
+def dense_posterior(settings, histories, num_arms=3):
+    """Cut the law of μ* and of every θ out of that vector."""
+    mean, covariance = dense_joint(settings, histories, num_arms)
+    blocks = [slice(num_arms * i, num_arms * (i + 1)) for i in range(1 + len(histories))]
     return [(mean[block], covariance[block, block]) for block in blocks]
 
 
@@ -227,6 +233,75 @@ def test_it_is_mtts_without_a_context():
         np.testing.assert_array_equal(left, right)
 
 
+def test_fit_is_a_step_of_em():
+    """E[δδᵀ] of users with rewards, from the dense Gaussian of the common mean and all users."""
+    told = replace(SETTINGS["correlated"], prior_users=2.5)
+    known = learned(HierTsPolicy(PROBLEM, SETTINGS["correlated"]))
+    state, _ = HierTsPolicy(PROBLEM, told).update(jax.random.key(0), known, 0, known.users.of(0)[1])
+    mean, covariance = dense_joint(told, HISTORIES)
+    moments = 2.5 * literal_covariance(told, 3)
+    for user in (0, 1, 3):
+        gap = np.zeros((3, len(mean)))
+        gap[:, :3] = -np.eye(3)
+        gap[:, 3 * (1 + user) : 3 * (2 + user)] = np.eye(3)
+        moments += np.outer(gap @ mean, gap @ mean) + gap @ covariance @ gap.T
+    np.testing.assert_allclose(state.covariance, moments / 5.5, atol=1e-10)
+    # What else is believed is what that covariance implies.
+    fitted = replace(told, user_covariance=np.asarray(state.covariance).tolist())
+    for user, (mean, covariance) in enumerate(dense_posterior(fitted, HISTORIES)[1:]):
+        found, spread = belief_of(HierTsPolicy(PROBLEM, told), state, user)
+        np.testing.assert_allclose(found, mean, atol=1e-10)
+        np.testing.assert_allclose(spread, covariance, atol=1e-10)
+
+
+def test_fit_settles_where_the_evidence_is_highest():
+    """The slope of log p - ½ ν (log|Σ| + tr(Σ₀ Σ⁻¹)) vanishes there, and not at the start."""
+    told = HierTsSettings(0.2, 0.6, 0.4, prior_users=2.5)
+    policy = HierTsPolicy(PROBLEM, told)
+    state = policy.init(jax.random.key(0))
+    generator = np.random.default_rng(1)
+    draws = generator.multivariate_normal([0.3, 0.0, -0.2], COVARIANCE, 30)
+    for number, means in enumerate(draws):
+        state = policy.enrol(state, jnp.asarray(CONTEXTS[0]))
+        statistics = Statistics.empty(3)
+        for arm in generator.choice(3, 2, replace=False):
+            statistics = statistics.add(int(arm), float(means[arm]))
+        state, _ = policy.update(jax.random.key(0), state, number, statistics)
+
+    def height(covariance):
+        model = replace(policy.model, user_covariance=covariance)
+        start = policy.model.covariance()
+        penalty = jnp.linalg.slogdet(covariance)[1] + jnp.trace(jnp.linalg.solve(covariance, start))
+        return mixed_model_log_evidence(model, state.users) - 0.5 * told.prior_users * penalty
+
+    def slope(covariance):
+        found = jax.grad(height)(covariance)
+        return float(jnp.abs(found + found.T).max())
+
+    heights = [float(height(state.covariance))]
+    for _ in range(400):
+        state, _ = policy.update(jax.random.key(0), state, 0, state.users.of(0)[1])
+        heights.append(float(height(state.covariance)))
+    assert slope(policy.model.covariance()) > 1
+    assert slope(state.covariance) < 1e-4
+    assert np.diff(heights).min() > -1e-9
+    correlation = state.covariance[0, 1] / np.sqrt(state.covariance[0, 0] * state.covariance[1, 1])
+    assert correlation > 0.4
+
+
+def test_a_fitted_covariance_knows_nothing_of_a_new_arm():
+    policy = HierTsPolicy(PROBLEM, replace(SETTINGS["correlated"], prior_users=2.5))
+    state = learned(policy)
+    wider, more = policy.add_arm(jax.random.key(0), state)
+    np.testing.assert_array_equal(more.covariance[:3, :3], state.covariance)
+    np.testing.assert_array_equal(more.covariance[3], [0, 0, 0, 0.4**2])
+    for user in range(4):
+        found, spread = belief_of(wider, more, user)
+        mean, covariance = belief_of(policy, state, user)
+        np.testing.assert_allclose(found, [*mean, 0.2], atol=1e-10)
+        np.testing.assert_allclose(spread[:3, :3], covariance, atol=1e-10)
+
+
 def test_settings_come_back_from_json():
     for settings in SETTINGS.values():
         copy = HierTsSettings(**json.loads(json.dumps(asdict(settings))))
@@ -243,6 +318,8 @@ def test_settings_come_back_from_json():
         ("user_deviation", float("nan")),
         ("user_correlation", 1.0),
         ("user_correlation", float("nan")),
+        ("prior_users", 0.0),
+        ("prior_users", float("inf")),
     ],
 )
 def test_settings_are_refused(name, value):

@@ -21,7 +21,12 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
         ),
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", help="A policy; repeat for more.")
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            help="A policy, or mtts-fitted, kmtl-ucb-own, robustagg-0.2 or robustagg-0; repeat for "
+            "more.",
+        ),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(help="Seeds 0 to N-1 (default: 10, with --quick 2).")
@@ -43,8 +48,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Example: coco compare --quick --env mixture --env partial --seeds 2
 
-    `oracle-ts` and `ind-ts` always take part: regrets are shown as shares of the latter's. Ctrl-C
-    keeps all finished cells; the same command with --resume goes on.
+    `coids`, `oracle-ts` and `ind-ts` always take part: others are compared with the first, and
+    regrets are shown as shares of the last one's. Ctrl-C keeps all finished cells; the same command
+    with --resume goes on. With --show only --out counts.
     """
     needs_experiments()
     from cocobandits.experiments import presets  # noqa: PLC0415 - heavy, and needs the extra

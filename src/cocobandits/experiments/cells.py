@@ -9,7 +9,7 @@ import pyarrow as pa
 from cocobandits.environments.base import Environment
 from cocobandits.environments.registry import build_environment
 from cocobandits.errors import UnsupportedError
-from cocobandits.experiments.presets import Experiment, range_for
+from cocobandits.experiments.presets import Experiment, policy_of
 from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, HYPERPARAMETERS, RECORDS
 from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, simulate, telling
@@ -83,10 +83,11 @@ def run_cell(cell: Cell, experiment: Experiment, on_step: OnStep) -> CellResult:
 
 
 def _open(cell: Cell, experiment: Experiment, environment: Environment, world: World) -> Study:
-    reward_range = range_for(cell.environment, cell.policy)
+    reward_range = experiment.range_for(cell.environment, cell.policy)
     settings = experiment.settings_for(cell.environment, cell.policy)
     told = telling(settings, environment, world, reward_range)
-    return open_study(environment, cell.policy, cell.seed, told, reward_range)
+    policy = policy_of(cell.policy)
+    return open_study(environment, policy, cell.seed, told, reward_range)
 
 
 def _round_ends(environment: Environment) -> dict[int, int]:

@@ -5,6 +5,7 @@ interactions are not needed to say who lost how much.
 """
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,14 +20,15 @@ OURS, YARDSTICK = "coids", "ind-ts"
 
 
 class Place(NamedTuple):
-    """Where a policy stands, over all environments in which it ran.
+    """Where a policy stands, over the environments in which all ran.
 
     Attributes:
         policy: its name.
         mean_rank: place among the policies of an environment, averaged; one is best.
         share: its regret over that of the yardstick, as a geometric mean.
-        num_environments: in how many it ran.
-        milliseconds: per interaction, averaged over cells.
+        num_environments: in how many it ran at all.
+        milliseconds: per interaction: the median over seeds, of which the first of each process
+            compiles, averaged over environments.
     """
 
     policy: str
@@ -46,6 +48,7 @@ class Comparison:
         seeds: in the order of the run.
         totals: per (environment, policy), one total regret per seed.
         milliseconds: the same, per interaction.
+        steps: per environment, the interactions of a cell.
         config: what was asked for.
         provenance: with which code, packages and machine.
     """
@@ -55,6 +58,7 @@ class Comparison:
     seeds: tuple[int, ...]
     totals: dict[tuple[str, str], Values]
     milliseconds: dict[tuple[str, str], Values]
+    steps: dict[str, int]
     config: dict[str, Any]
     provenance: dict[str, Any]
 
@@ -65,6 +69,15 @@ class Comparison:
     def mean(self, environment: str, policy: str) -> float:
         """Average total regret over seeds."""
         return float(self.totals[environment, policy].mean())
+
+    def common_environments(self) -> tuple[str, ...]:
+        """List the environments in which all policies ran; all of them, if there is none."""
+        common = tuple(
+            name
+            for name in self.environments
+            if all(self.has(name, policy) for policy in self.policies)
+        )
+        return common or self.environments
 
     def share(self, environment: str, policy: str, of: str = YARDSTICK) -> float:
         """Divide mean total regrets."""
@@ -78,18 +91,30 @@ def load_comparison(folder: Path) -> Comparison:
         StorageError: the folder is no finished run, or a cell is missing or has other steps.
     """
     config, provenance, summary = read_outline(folder)
+    for policy in (OURS, YARDSTICK):
+        if policy not in config["policies"]:
+            raise StorageError(
+                f"Expected a run of `coco compare`; got folder={str(folder)!r}, which has no "
+                f"{policy}. Use `coco report` for runs of `coco reproduce`."
+            )
     seeds = tuple(config["seeds"])
     rows = {(row["environment"], row["policy"], row["seed"]): row for row in summary}
+    left_out = {tuple(pair) for pair in config.get("left_out", [])}
     totals: dict[tuple[str, str], Values] = {}
     times: dict[tuple[str, str], Values] = {}
-    for environment, policy in dict.fromkeys(key[:2] for key in rows):
+    steps: dict[str, int] = {}
+    for environment, policy in product(config["environments"], config["policies"]):
+        if (environment, policy) in left_out:
+            continue
         cells = [rows.get((environment, policy, seed)) for seed in seeds]
         if not all(cell and _is_whole(cell) for cell in cells):
             raise StorageError(
                 f"Expected every seed of every cell; got folder={str(folder)!r}, in which "
-                f"{environment} / {policy} is not whole. Finish the run with --resume."
+                f"{environment} / {policy} is not whole. Finish it with `coco compare --resume "
+                f"--out {folder}`."
             )
         whole = [cell for cell in cells if cell]
+        steps[environment] = whole[0]["steps"]
         totals[environment, policy] = np.array([cell["total_regret"] for cell in whole])
         times[environment, policy] = np.array(
             [1e3 * cell["seconds"] / cell["steps"] for cell in whole]
@@ -100,6 +125,7 @@ def load_comparison(folder: Path) -> Comparison:
         seeds,
         totals,
         times,
+        steps,
         config,
         provenance,
     )
@@ -107,29 +133,32 @@ def load_comparison(folder: Path) -> Comparison:
 
 def rank(comparison: Comparison) -> list[Place]:
     """Order policies by their mean rank, those with a smaller share first among equals."""
+    common = comparison.common_environments()
     ranks: dict[str, list[float]] = {}
-    for environment in comparison.environments:
+    for environment in common:
         ran = [name for name in comparison.policies if comparison.has(environment, name)]
         means = np.array([comparison.mean(environment, name) for name in ran])
         for name, mean in zip(ran, means, strict=True):
             # Equals share their places.
             place = 1 + np.sum(means < mean) + (np.sum(means == mean) - 1) / 2
             ranks.setdefault(name, []).append(float(place))
-    places = [_place(comparison, policy, found) for policy, found in ranks.items()]
+    places = [_place(comparison, common, policy, found) for policy, found in ranks.items()]
     return sorted(places, key=lambda place: (place.mean_rank, place.share))
 
 
-def _place(comparison: Comparison, policy: str, ranks: list[float]) -> Place:
-    shared = [
-        comparison.share(environment, policy)
-        for environment in comparison.environments
-        if comparison.has(environment, policy) and comparison.has(environment, YARDSTICK)
-    ]
-    share = float(np.exp(np.mean(np.log(np.maximum(shared, 1e-12))))) if shared else np.nan
-    times = [
-        values.mean() for (_, name), values in comparison.milliseconds.items() if name == policy
-    ]
-    return Place(policy, float(np.mean(ranks)), share, len(ranks), float(np.mean(times)))
+def _place(
+    comparison: Comparison, common: tuple[str, ...], policy: str, ranks: list[float]
+) -> Place:
+    ran = [name for name in common if comparison.has(name, policy)]
+    shares = [comparison.share(name, policy) for name in ran]
+    times = [float(np.median(comparison.milliseconds[name, policy])) for name in ran]
+    return Place(
+        policy,
+        float(np.mean(ranks)),
+        float(np.exp(np.mean(np.log(np.maximum(shares, 1e-12))))),
+        sum(comparison.has(name, policy) for name in comparison.environments),
+        float(np.mean(times)),
+    )
 
 
 def _is_whole(cell: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from cocobandits.experiments import drawing
 from cocobandits.experiments.comparison import YARDSTICK, Comparison
@@ -11,6 +12,8 @@ from cocobandits.experiments.measures import ENVIRONMENT_LABELS
 # From an eighth of the yardstick's regret to four times; colours beyond are the same.
 _LEAST, _MOST = -3.0, 2.0
 _INK, _PAPER = "#1d2024", "#ffffff"
+# Of cells that were not run.
+_BLANK, _LINES = "#ececec", "#b8b8b8"
 
 
 @drawing.styled
@@ -27,6 +30,11 @@ def heat_map(comparison: Comparison, policies: list[str]) -> Figure:
     logs = np.log2(np.maximum(shares, 1e-6))
     norm = TwoSlopeNorm(0.0, _LEAST, _MOST)
     image = axes.imshow(logs, cmap="RdBu_r", norm=norm, aspect="auto")
+    for row, column in np.argwhere(np.isnan(shares)):
+        corner = (column - 0.5, row - 0.5)
+        axes.add_patch(
+            Rectangle(corner, 1, 1, facecolor=_BLANK, edgecolor=_LINES, hatch="////", lw=0)
+        )
     for row, column in np.ndindex(*shares.shape):
         axes.text(
             column,
@@ -43,7 +51,7 @@ def heat_map(comparison: Comparison, policies: list[str]) -> Figure:
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.015)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.015, extend="both")
     bar.set_ticks([-3, -2, -1, 0, 1, 2], labels=["⅛", "¼", "½", "1", "2", "4"])
     bar.set_label(f"total regret over that of {drawing.label_of(YARDSTICK)}")
     return figure

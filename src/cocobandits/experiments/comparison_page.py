@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 
 from cocobandits.errors import StorageError
-from cocobandits.experiments import drawing
+from cocobandits.experiments import drawing, presets
 from cocobandits.experiments.comparison import (
     OURS,
     YARDSTICK,
@@ -22,23 +22,31 @@ from cocobandits.experiments.drawing import label_of
 from cocobandits.experiments.estimates import DASH, difference, estimate, number
 from cocobandits.experiments.markdown import table
 from cocobandits.experiments.peers_table import peers_section
+from cocobandits.experiments.table_one import CRITERIA, PUBLISHED, TABLE
 from cocobandits.experiments.tables import Table, facts_table
-from cocobandits.policies.table_one import CRITERIA, PUBLISHED, TABLE
 
 _TICKS = {"yes": "✓", "no": "✗", "n/a": "n/a"}
 _TESTS = "tests/contracts/test_table_one.py"
+_EMPTY = """ Hatched: the system assumes
+normal rewards, and was not run where they are yes or no."""
 _PAGE = """# All systems on one bench
 
 {lead}
 
-Every policy meets the same users and the same noise on a seed. Ours and the paper's other policies
-work as in `coco reproduce`, all others with the defaults of their settings, which were chosen on a
-few seeds of the paper's environments. {ours} and GradBand are told how often a user is served.
+Every policy meets the same users and the same noise on a seed, and works on the range of arm means
+that the environment declares. NPM-TS and GIDS have the paper's hyperparameters where the population
+is held as a log-density, {ours} learns its own; in studies that are too large for it, all three
+learn a mixture. All others have the defaults of their settings, which were chosen on a few seeds of
+the paper's environments, or the setting that their name tells. {ours} and GradBand are told how
+often a user is served; MTTS, in both forms, is told the true design and deviations in `lmm`, and
+those that fit best in `lmm-misspecified`.
 
 ## Ranking
 
-By the mean rank of the average total regret; share is that regret over {yardstick}'s, as a
-geometric mean over environments. Times are per interaction, decision and update together.
+By the mean rank of the average total regret in {num_common} environments, those in which all ran;
+share is that regret over {yardstick}'s, as a geometric mean over these. A mean rank is no test: see
+the paired differences. Times are per interaction, decision and update together, the median over
+seeds, with {jobs} processes at once; the first cells of a process compile, and are left out by it.
 
 {ranking}
 
@@ -46,8 +54,7 @@ geometric mean over environments. Times are per interaction, decision and update
 
 ![Total regret of every policy in every environment, over that of {yardstick}]({figure})
 
-Total regret over that of {yardstick}, who serves every user alone. Empty: the system assumes normal
-rewards, and was not run where they are yes or no.
+Total regret over that of {yardstick}, who serves every user alone.{empty}
 
 ## Total regret
 
@@ -58,6 +65,7 @@ Mean ± standard error over seeds, in reward units.
 ## Paired differences
 
 Total regret minus {ours}'s, seed by seed, with 95 % intervals; above zero loses more than {ours}.
+Of so many intervals a few miss the truth by chance.
 
 {differences}
 
@@ -66,7 +74,8 @@ Total regret minus {ours}'s, seed by seed, with 95 % intervals; above zero loses
 {criteria}
 
 A verdict is about what is built here, and a test tries every one of them, those that are not met
-included: `{tests}`. In brackets what the paper's table says, where it says otherwise.
+included: `{tests}`. There the learners have a mixture of four components. In
+brackets what the paper's table says, where it says otherwise.
 
 {verdicts}
 
@@ -108,6 +117,9 @@ def render(comparison: Comparison, places: list[Place], figure: str, peers: str 
     return _PAGE.format(
         **names,
         lead=_lead(comparison, places),
+        num_common=len(comparison.common_environments()),
+        jobs=comparison.provenance.get("jobs", "several"),
+        empty=_EMPTY if comparison.config.get("left_out") else "",
         ranking=table(_ranking(places)),
         figure=figure,
         regrets=table(_regrets(comparison, places)),
@@ -125,8 +137,15 @@ def render(comparison: Comparison, places: list[Place], figure: str, peers: str 
 
 def command_of(comparison: Comparison) -> str:
     """Write the command that makes the same run."""
-    flag = " --quick" if comparison.config.get("scale") == "quick" else ""
-    return f"coco compare{flag} --seeds {len(comparison.seeds)} --out DIR"
+    config = comparison.config
+    parts = ["coco compare"]
+    if config.get("scale") == "quick":
+        parts.append("--quick")
+    if set(comparison.environments) != set(presets.COMPARED_ENVIRONMENTS):
+        parts += [f"--env {name}" for name in comparison.environments]
+    if set(comparison.policies) != set(presets.COMPARED):
+        parts += [f"--policy {name}" for name in comparison.policies]
+    return " ".join([*parts, f"--seeds {len(comparison.seeds)}", "--out DIR"])
 
 
 def _lead(comparison: Comparison, places: list[Place]) -> str:

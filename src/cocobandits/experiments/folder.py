@@ -191,8 +191,8 @@ class RunFolder:
     def _damaged(self, cell: Cell, error: Exception) -> StorageError:
         return StorageError(
             f"Expected a finished cell; got cell={str(cell)!r}, which cannot be read "
-            f"({str(error).splitlines()[0]}). Remove {self.cell_folder(cell)} and run "
-            f"`coco reproduce --out {self.path} --resume`."
+            f"({str(error).splitlines()[0]}). Remove {self.cell_folder(cell)} and run the same "
+            f"command again with --resume."
         )
 
     def _summary(self, cells: list[Cell]) -> list[dict[str, Any]]:
@@ -252,11 +252,15 @@ def _packages() -> dict[str, str]:
 
 def _source_digest() -> str:
     """Hash the code that decides what a cell computes, also where there is no repository."""
-    root = Path(__file__).parents[1]
+    return source_digest(Path(__file__).parents[1], _DECIDING)
+
+
+def source_digest(root: Path, parts: tuple[str, ...]) -> str:
+    """Hash the Python files and folders of Python files that lie under `root`."""
     digest = hashlib.sha256()
     files = (
         path
-        for part in _DECIDING
+        for part in parts
         for path in ((root / part).rglob("*.py") if (root / part).is_dir() else [root / part])
     )
     for path in sorted(files):

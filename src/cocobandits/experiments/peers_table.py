@@ -1,7 +1,8 @@
 """What people install today: other libraries on the same users and noise, beside ours.
 
 Reads `peers.json` of a run folder, which `benchmarks/peers/run.py` writes. A library counts where
-it met all seeds of the run, and ours are shown in the same environments, so that shares compare.
+it met all steps of all seeds of the run, and ours are shown in the same environments, so that
+shares compare.
 """
 
 import json
@@ -19,13 +20,15 @@ from cocobandits.experiments.markdown import table
 from cocobandits.experiments.tables import Table
 
 FILE = "peers.json"
+_NAMES, _KINDS = ("environment", "policy", "seed"), (str, str, int)
 _NUMBERS = ("steps", "total_regret", "seconds")
 _SECTION = """## What people install today
 
 {packages}: Thompson sampling with a regression on the context per
 arm (per user, with counts where rewards are yes or no); every user alone, all users pooled, or
 pooled with a one-hot feature for every user. Priors and noise follow from what the study declares.
-Regrets are means ± standard error; share and time as above, over the environments with numbers.
+Regrets are means ± standard error; share and time as above, over the environments in which all of
+these have numbers. Libraries ran one process at a time.
 
 {table}
 
@@ -40,7 +43,7 @@ def peers_section(folder: Path, comparison: Comparison) -> str:
     """
     if not (folder / FILE).is_file():
         return ""
-    packages, cells = _read(folder / FILE)
+    packages, cells = read_peers(folder / FILE)
     beside = beside_peers(comparison, cells)
     if not beside.environments:
         return ""
@@ -55,7 +58,7 @@ def beside_peers(comparison: Comparison, cells: list[dict[str, Any]]) -> Compari
     times: dict[tuple[str, str], Values] = {}
     for key in dict.fromkeys(row[:2] for row in rows):
         found = [rows.get((*key, seed)) for seed in comparison.seeds]
-        whole = [cell for cell in found if cell]
+        whole = [cell for cell in found if cell and cell["steps"] == comparison.steps.get(key[0])]
         if len(whole) == len(found):
             totals[key] = np.array([cell["total_regret"] for cell in whole])
             times[key] = np.array([1e3 * cell["seconds"] / cell["steps"] for cell in whole])
@@ -91,13 +94,23 @@ def _table(beside: Comparison) -> Table:
     return Table(header, rows, num_names=1)
 
 
-def _read(path: Path) -> tuple[dict[str, str], list[dict[str, Any]]]:
+def _is_cell(cell: dict[str, Any]) -> bool:
+    names, numbers = [cell[name] for name in _NAMES], [cell[name] for name in _NUMBERS]
+    are_numbers = all(isinstance(each, int | float) and np.isfinite(each) for each in numbers)
+    is_named = all(isinstance(each, kind) for each, kind in zip(names, _KINDS, strict=True))
+    return is_named and are_numbers and cell["steps"] > 0
+
+
+def read_peers(path: Path) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Read the packages and the cells.
+
+    Raises:
+        StorageError: the file cannot be read as what `benchmarks/peers/run.py` writes.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         packages, cells = found["packages"], found["cells"]
-        is_whole = {"mabwiser", "bayesianbandits"} <= set(packages) and all(
-            isinstance(cell[name], int | float) for cell in cells for name in _NUMBERS
-        )
+        is_whole = {"mabwiser", "bayesianbandits"} <= set(packages) and all(map(_is_cell, cells))
     except (OSError, ValueError, KeyError, TypeError):
         is_whole = False
     if not is_whole:

@@ -1,12 +1,12 @@
 """Experiments as frozen data: environments, policies, settings, ranges, seeds.
 
-The paper's policies run in the paper's environments with the paper's settings, on the paper's range
-of arm means. All others run on the range that the environment declares.
+A reproduction runs the paper's policies in the paper's environments on the paper's range of arm
+means. Everything else runs on the range that the environment declares.
 """
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cocobandits.environments import lmm
 from cocobandits.environments.registry import build_environment
@@ -14,6 +14,7 @@ from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.registry import policy_names
 from cocobandits.policies.settings import PRESETS, CocoSettings, ModelName
+from cocobandits.study.units import STANDARD_RANGE
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")
 STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedastic")
@@ -32,16 +33,36 @@ SYSTEMS = (
     *("hierts", "hlinucb", "hlinucb-t", "kmtl-ucb", "gradband"),
     *("meta-ts", "ada-ts", "robustagg", "rome"),
 )
+
+
+class Variant(NamedTuple):
+    """A policy with a setting of its own, under a name of its own."""
+
+    policy: str
+    settings: str
+    values: dict[str, float]
+
+
+# What the authors of these systems leave open, or would allow.
+VARIANTS = {
+    "mtts-fitted": Variant("mtts", "mtts", {"prior_users": 10.0}),
+    "kmtl-ucb-own": Variant("kmtl-ucb", "kmtl_ucb", {"user_share": 0.5}),
+    "robustagg-0.2": Variant("robustagg", "robustagg", {"dissimilarity": 0.2}),
+    "robustagg-0": Variant("robustagg", "robustagg", {"dissimilarity": 0.0}),
+}
 # Who takes part in a comparison: ours, all other systems, and who is told the truth or nothing.
-COMPARED = ("coids", "npm-ts", "gids", "mtts", *SYSTEMS, "ind-ts", REFERENCE)
+COMPARED = (
+    *("coids", "npm-ts", "gids", "mtts", *SYSTEMS, *VARIANTS),
+    *("ind-ts", REFERENCE, "uniform"),
+)
 COMPARED_ENVIRONMENTS = (*ENVIRONMENTS, "diet", *STRESS, *STUDIES)
 # They assume normal rewards, and refuse others.
 GAUSSIAN_ONLY = ("mtts", "hierts", "meta-ts", "ada-ts", "oracle-plan")
 # Cuts off the arm means of many users, which is part of what is reproduced.
 PAPER_RANGE = (-2.0, 2.0)
 
-# What MTTS is told. In `lmm` the truth; in `lmm-misspecified` the true mean and variance of the
-# coefficients over both modes; elsewhere its own line per arm, and its defaults.
+# What MTTS is told, in the units of rewards. In `lmm` the truth; in `lmm-misspecified` the true
+# mean and variance of the coefficients over both modes; elsewhere a line per arm, and its defaults.
 _MTTS = {
     "lmm": MttsSettings(lmm.DESIGN, 1.0, lmm.COEFFICIENT_DEVIATION, lmm.USER_DEVIATION),
     "lmm-misspecified": MttsSettings(
@@ -57,10 +78,11 @@ class Scale:
     Attributes:
         name: as in the configuration of a run.
         num_seeds: unless another number is asked for.
-        settings: of the paper's policies.
-        learned: of coids.
+        settings: of the paper's policies, where the population is a log-density.
+        learned: of coids, and of all where it is a mixture.
         evaluation_users: newcomers on whom a learned prior is tried out.
         evaluation_pulls: of each newcomer.
+        is_reproduction: the paper's policies have the paper's range in the paper's environments.
     """
 
     name: str
@@ -69,6 +91,7 @@ class Scale:
     learned: CocoSettings
     evaluation_users: int = 20
     evaluation_pulls: int = 10
+    is_reproduction: bool = True
 
 
 def _coarser(settings: CocoSettings) -> CocoSettings:
@@ -79,8 +102,6 @@ def _coarser(settings: CocoSettings) -> CocoSettings:
 
 PAPER = Scale("paper", 10, PRESETS["paper"], PRESETS["learned"])
 QUICK = Scale("quick", 2, _coarser(PAPER.settings), _coarser(PAPER.learned))
-# For comparisons of what is lost: nobody looks at what newcomers would lose.
-_NO_NEWCOMERS = {"evaluation_users": 0, "evaluation_pulls": 0}
 
 
 def scale(is_quick: bool, nodes_per_arm: int | None = None, model: ModelName = "auto") -> Scale:
@@ -105,9 +126,9 @@ def scale(is_quick: bool, nodes_per_arm: int | None = None, model: ModelName = "
 
 
 def comparison(is_quick: bool) -> Scale:
-    """Choose a scale for comparing all systems."""
+    """Choose a scale for comparing all systems: one range for all, and no newcomers."""
     chosen = QUICK if is_quick else PAPER
-    return replace(chosen, **_NO_NEWCOMERS)  # type: ignore[arg-type]
+    return replace(chosen, evaluation_users=0, evaluation_pulls=0, is_reproduction=False)
 
 
 @dataclass(frozen=True)
@@ -145,13 +166,14 @@ class Experiment:
         for name in asked:
             build_environment(name)
         wanted = dict.fromkeys([*(policies or POLICIES), REFERENCE])
+        known = (*policy_names(), *VARIANTS)
         for name in wanted:
-            if name not in policy_names():
-                raise UnknownNameError("policy", name, policy_names(), "Choose one of these.")
+            if name not in known:
+                raise UnknownNameError("policy", name, known, "Choose one of these.")
         return cls(
             scale,
             tuple(asked),
-            tuple(name for name in policy_names() if name in wanted),
+            tuple(name for name in known if name in wanted),
             scale.num_seeds if num_seeds is None else num_seeds,
         )
 
@@ -159,7 +181,7 @@ class Experiment:
         """List the policies that can deal with the rewards of an environment."""
         if build_environment(environment).rewards == "gaussian":
             return self.policies
-        return tuple(policy for policy in self.policies if policy not in GAUSSIAN_ONLY)
+        return tuple(name for name in self.policies if policy_of(name) not in GAUSSIAN_ONLY)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -167,14 +189,34 @@ class Experiment:
         return tuple(range(self.num_seeds))
 
     def settings_for(self, environment: str, policy: str) -> CocoSettings:
-        """Complete the settings of the scale for a policy in an environment."""
-        settings = self.scale.settings if policy in PAPER_POLICIES else self.scale.learned
-        return replace(settings, mtts=_MTTS.get(environment, MttsSettings()))
+        """Complete the settings of the scale for a policy in an environment.
+
+        The paper's hyperparameters are of the log-density. Studies that are too large for it have a
+        mixture, which learns its own whatever the policy.
+        """
+        is_paper = policy in PAPER_POLICIES and environment not in STUDIES
+        settings = self.scale.settings if is_paper else self.scale.learned
+        if environment in _MTTS:
+            low, high = self.range_for(environment, policy)
+            unit = (STANDARD_RANGE[1] - STANDARD_RANGE[0]) / (high - low)
+            settings = replace(settings, mtts=_MTTS[environment].scaled(unit))
+        if policy not in VARIANTS:
+            return settings
+        _, name, values = VARIANTS[policy]
+        changed: dict[str, Any] = {name: replace(getattr(settings, name), **values)}
+        return replace(settings, **changed)
+
+    def range_for(self, environment: str, policy: str) -> tuple[float, float]:
+        """Choose the range of arm means that a policy works with in an environment."""
+        if self.scale.is_reproduction:
+            return range_for(environment, policy)
+        return build_environment(environment).reward_range
 
     def as_json(self) -> dict[str, Any]:
         """Describe the experiment in plain values."""
         return {
             "scale": self.scale.name,
+            "is_reproduction": self.scale.is_reproduction,
             "environments": list(self.environments),
             "policies": list(self.policies),
             "seeds": list(self.seeds),
@@ -193,8 +235,13 @@ class Experiment:
         }
 
 
+def policy_of(name: str) -> str:
+    """Name the policy that a variant is one of; any other name is that of a policy."""
+    return VARIANTS[name].policy if name in VARIANTS else name
+
+
 def range_for(environment: str, policy: str) -> tuple[float, float]:
-    """Choose the range of arm means that a policy works with in an environment."""
+    """Choose the range of arm means that a policy has in an environment in a reproduction."""
     if has_paper_range(environment, policy):
         return PAPER_RANGE
     return build_environment(environment).reward_range

@@ -26,11 +26,6 @@ from cocobandits.experiments.schemas import (
 
 FORMAT = "cocobandits-run"
 VERSION = 1
-# Policies that hold no beliefs about arm means, so that there is no prior to evaluate.
-WITHOUT_PRIOR = (
-    *("uniform", "hlinucb", "hlinucb-t", "kmtl-ucb"),
-    *("gradband", "robustagg", "rome"),
-)
 _CELL = ["environment", "policy", "seed"]
 _LISTS = ("environments", "policies", "seeds")
 # Pairs of an environment and a policy that cannot deal with it.
@@ -101,10 +96,16 @@ def load_run(folder: Path) -> Run:
     Raises:
         StorageError: the folder is missing, damaged, unfinished or not a run.
     """
+    outline = read_outline(folder)
+    if outline.config.get("is_reproduction") is False:
+        raise StorageError(
+            f"Expected a run of `coco reproduce`; got folder={str(folder)!r}, a comparison. See it "
+            f"with `coco compare --show --out {folder}`."
+        )
     densities = folder / "densities.parquet"
     hyperparameters = folder / "hyperparameters.parquet"
     run = Run(
-        *read_outline(folder),
+        *outline,
         records=_read_table(folder / "records.parquet", RECORDS),
         evaluations=_read_table(folder / "evaluations.parquet", EVALUATIONS),
         health=_read_table(folder / "health.parquet", HEALTH, may_hold_nan=True),
@@ -195,7 +196,9 @@ def _check_cells(folder: Path, run: Run) -> None:
     cells = [
         cell for cell in product(*(run.config[name] for name in _LISTS)) if cell[:2] not in left_out
     ]
-    with_prior = [cell for cell in cells if cell[1] not in WITHOUT_PRIOR]
+    # A policy without beliefs has no prior to evaluate; one that has is evaluated in every cell.
+    evaluated = set(run.evaluations["policy"].unique().to_pylist())
+    with_prior = [cell for cell in cells if cell[1] in evaluated]
     _check_counts(folder / "records.parquet", run.records, "step", cells)
     _check_counts(folder / "evaluations.parquet", run.evaluations, "round", with_prior)
     _refuse_missing(
@@ -244,8 +247,7 @@ def _name(cell: tuple[Any, ...]) -> str:
 def _unfinished(folder: Path, reason: str) -> StorageError:
     return StorageError(
         f"Expected a finished run; got folder={str(folder)!r}, but {reason}. "
-        f"Finish it with `coco reproduce --out {folder} --resume` and the options it was started "
-        "with."
+        "Finish it with the command that it was started with, and --resume."
     )
 
 
@@ -254,8 +256,7 @@ def _damaged(path: Path, reason: str) -> StorageError:
     remedy = (
         "Restore it, or run again in a new folder."
         if path.name in ("config.json", "provenance.json")
-        else f"Remove it and run `coco reproduce --out {path.parent} --resume` with the options it "
-        "was started with."
+        else "Remove it, and run the command that made it again, with --resume."
     )
     return StorageError(
         f"Expected a file written by `coco reproduce`; got path={str(path)!r}, but {reason}. "

@@ -50,7 +50,8 @@ def cells_of(experiment: Experiment) -> list[Cell]:
 def tasks_of(experiment: Experiment) -> list[Cell]:
     """List what there is to compute, seed by seed and the longest first."""
     tasks = sorted(cells_of(experiment), key=lambda cell: (cell.seed, -expected_cost(cell)))
-    if DENSITIES.policy in experiment.policies and "mixture" in experiment.environments:
+    has_figure = experiment.scale.is_reproduction and "mixture" in experiment.environments
+    if has_figure and DENSITIES.policy in experiment.policies:
         tasks.append(DENSITIES)
     return tasks
 
@@ -76,8 +77,10 @@ def is_done(folder: RunFolder, task: Cell) -> bool:
 def run(folder: RunFolder, tasks: list[Cell], num_jobs: int) -> Iterator[Event]:
     """Compute tasks, and tell about each step; closing the iterator ends all processes.
 
+    A cell that fails keeps no other from running.
+
     Raises:
-        CrashedError: a cell failed, or its process was killed.
+        CrashedError: cells failed, or a process was killed.
     """
     context = multiprocessing.get_context("spawn")
     inbox, outbox = context.Queue(), context.Queue()
@@ -107,6 +110,7 @@ def run(folder: RunFolder, tasks: list[Cell], num_jobs: int) -> Iterator[Event]:
 
 
 def _events(outbox: Any, workers: Sequence[BaseProcess], num_left: int) -> Iterator[Event]:
+    failures = []
     while num_left:
         try:
             message = outbox.get(timeout=_POLL_SECONDS)
@@ -119,9 +123,13 @@ def _events(outbox: Any, workers: Sequence[BaseProcess], num_left: int) -> Itera
                 ) from None
             continue
         if isinstance(message, str):
-            raise CrashedError(message)
+            failures.append(message)
+            num_left -= 1
+            continue
         num_left -= message.is_finished
         yield message
+    if failures:
+        raise CrashedError("\n".join(failures))
 
 
 def _work(number: int, folder: RunFolder, inbox: Any, outbox: Any, parent: int) -> None:
@@ -141,10 +149,10 @@ def _work(number: int, folder: RunFolder, inbox: Any, outbox: Any, parent: int) 
             regret = _compute(task, folder, on_step)
         except CocoError as error:
             outbox.put(f"Expected {task} to run to its end; got this: {error}")
-            return
+            continue
         except Exception:
             outbox.put(f"Expected {task} to run to its end; got this:\n{traceback.format_exc()}")
-            return
+            continue
         outbox.put(Event(task, number, num_steps, num_steps, regret, True))
 
 

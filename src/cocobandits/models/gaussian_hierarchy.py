@@ -7,8 +7,9 @@ W is the inverse on the arms that were given, and zero elsewhere (`LinearMixedMo
 
     Λ = I/v + Σ_i Φᵀ W_i Φ,   h = (m/v) 1 + Σ_i Φᵀ W_i r̄_i,   θ | all rewards ~ N(Λ⁻¹ h, Λ⁻¹)
 
-and a changed statistic replaces its own terms: O(d³ + K³) per user, whoever came before. Owns these
-sums and the belief about one user; how well the model explains everybody is in `linear_mixed`.
+and a changed statistic replaces its own terms: O(d³ + K³) per user, whoever came before. Where Σ is
+not known, a step of EM fits it to all users: O(users · K³). Owns these sums, that step, and the
+belief about one user; how well the model explains everybody is in `linear_mixed`.
 """
 
 from functools import partial
@@ -20,9 +21,10 @@ from jaxtyping import Array, Float
 
 from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_belief import GaussianBelief
+from cocobandits.models.histories import UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.models.truncated_normal import mean_deviation, sample_mean
-from cocobandits.types import PossibleContext
+from cocobandits.types import PossibleContext, Scalar
 
 # A context, and the rewards.
 UserData = tuple[PossibleContext, Statistics]
@@ -57,6 +59,45 @@ def replaced(model: LinearMixedModel, sums: Sums, before: UserData, after: UserD
     return Sums(
         sums.precision + (new.precision - old.precision), sums.shift + (new.shift - old.shift)
     )
+
+
+@jax.jit
+def sums_of(model: LinearMixedModel, users: UserTable) -> Sums:
+    """Add everybody's terms to the prior of the coefficients."""
+    terms = jax.vmap(partial(_terms, model))(users.contexts, users.statistics)
+    return jax.tree.map(lambda prior, rows: prior + rows.sum(axis=0), prior_sums(model), terms)
+
+
+@jax.jit
+def fitted_covariance(
+    model: LinearMixedModel,
+    sums: Sums,
+    users: UserTable,
+    told: tuple[Float[Array, "arm arm"], Scalar],
+) -> Float[Array, "arm arm"]:
+    """Take one step of EM towards the Σ that is likeliest given all rewards.
+
+    With the Σ₀ that was told, and counts for ν users, and all n users with rewards,
+
+        Σ ← (ν Σ₀ + Σ_i E[δ_i δ_iᵀ]) / (ν + n)
+
+    climbs log p(all rewards) - ½ ν (log|Σ| + tr(Σ₀ Σ⁻¹)), with θ as uncertain as rewards leave it.
+    """
+
+    def moment(context: PossibleContext, statistics: Statistics) -> Float[Array, "arm arm"]:
+        design, covariance = model.design(context), model.covariance()
+        whitening, _ = model.whitening(statistics)
+        gain = covariance @ whitening.T @ whitening
+        mean = gain @ (sample_mean(statistics) - design @ jnp.linalg.solve(*sums))
+        line = gain @ design
+        spread = covariance - gain @ covariance + line @ jnp.linalg.solve(sums.precision, line.T)
+        return jnp.where(jnp.any(statistics.count > 0), jnp.outer(mean, mean) + spread, 0.0)
+
+    moments = jax.vmap(moment)(users.contexts, users.statistics)
+    num_users = jnp.sum(jnp.any(users.statistics.count > 0, axis=1))
+    covariance, strength = told
+    fitted = (strength * covariance + moments.sum(axis=0)) / (strength + num_users)
+    return (fitted + fitted.T) / 2
 
 
 @partial(jax.jit, static_argnames="reward_noise")

@@ -169,7 +169,7 @@ class Policy(ABC, Generic[S]):
 
 
 class PlainState(NamedTuple):
-    """The state of a policy that learns nothing across users."""
+    """The state of a policy whose only memory is the table of users."""
 
     users: UserTable
 

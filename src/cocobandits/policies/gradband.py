@@ -17,10 +17,11 @@ is exp(-T gap²/(2σ²)) at σ = 1/2, so S_a = -T_a gap²/(2σ²) with the noise
 where rewards are yes or no; and sums start at 1e-6 times the top of the range. An instance is a
 user: G sums the gradients of log π at the statistics before each reward and at the w of that time,
 and J sums (r - b) G, which is the inner double sum; b is the average reward of all other users,
-which this user's arms have no part in. After `horizon` rewards the instance is finished, and after
-`batch` of these w takes one step along their average J. Users who leave early teach nothing, nor
-do rewards beyond the horizon. Only a reward that is added teaches; other changes alter the averages
-that the policy acts on, and what was learned stays. Gradients take all arms as choosable.
+which this user's arms have no part in, and zero while there are none. After `horizon` rewards the
+instance is finished, and after `batch` of these w takes one step along their average J. Users who
+leave early teach nothing, nor do rewards beyond the horizon. Only a reward that is added teaches;
+other changes alter the averages that the policy acts on, and what was learned stays. Gradients take
+all arms as choosable.
 
 Of the six criteria of the paper's Table 1 it meets dynamic recruitment, which the table denies it:
 anybody may join. Multi-task learning and concurrent interaction are not met: one number is learned

@@ -1,23 +1,35 @@
 """Thompson sampling with a Gaussian hierarchy: what MTTS and HierTS have in common.
 
 Both learn a linear mixed model of all users exactly, and play each arm as often as it is best for
-this one. They differ in what their means are linear in, which is the model they are built on. Owns
-the state and the contract of a policy around it; the algebra is in `models.gaussian_hierarchy`.
+this one. They differ in what their means are linear in, which is the model they are built on. The
+covariance of users' deviations is what they are told, or is fitted to all users by a step of EM per
+reward, starting there (empirical Bayes); what was fitted to rewards that are taken back wears off
+with further steps. Owns the state and the contract of a policy around it; the
+algebra is in `models.gaussian_hierarchy`.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.gaussian_belief import GaussianBelief
-from cocobandits.models.gaussian_hierarchy import Sums, prior_sums, replaced, user_belief
+from cocobandits.models.gaussian_hierarchy import (
+    Sums,
+    fitted_covariance,
+    prior_sums,
+    replaced,
+    sums_of,
+    user_belief,
+)
 from cocobandits.models.histories import Change, UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.policies.base import Arms, Policy, Problem, Readings
@@ -27,18 +39,26 @@ NumpyMatrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
 class HierarchyState(NamedTuple):
-    """All users, and what their rewards say about the coefficients."""
+    """All users, what their rewards say about the coefficients, and Σ as told or fitted."""
 
     users: UserTable
     sums: Sums
+    covariance: Float[Array, "arm arm"]
 
 
 class HierarchyPolicy(Policy[HierarchyState]):
-    """Learn one line for all users, and each user's deviation from it."""
+    """Learn one line for all users, and each user's deviation from it.
 
-    def __init__(self, problem: Problem, model: LinearMixedModel) -> None:
+    `prior_users` is how many users the covariance of the model counts for where it is fitted, and
+    None where it is known.
+    """
+
+    def __init__(
+        self, problem: Problem, model: LinearMixedModel, prior_users: float | None
+    ) -> None:
         self.problem = problem
         self.model = model
+        self.prior_users = prior_users
 
     @abstractmethod
     def widened(self, problem: Problem) -> "HierarchyPolicy":
@@ -53,7 +73,7 @@ class HierarchyPolicy(Policy[HierarchyState]):
         """Start from the prior of the coefficients."""
         del rng_key
         users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
-        return HierarchyState(users, prior_sums(self.model))
+        return HierarchyState(users, prior_sums(self.model), self.model.covariance())
 
     def users(self, state: HierarchyState) -> UserTable:
         """Read the users."""
@@ -71,12 +91,13 @@ class HierarchyPolicy(Policy[HierarchyState]):
         statistics: Statistics,
         context: PossibleContext | None = None,
     ) -> tuple[HierarchyState, None]:
-        """Replace the user's terms in the sums."""
+        """Replace the user's terms in the sums, and fit the covariance if it is not known."""
         del rng_key
         change = Change.of(state.users, user, statistics, context)
         before, after = change.table.of(user), (change.context, statistics)
-        sums = replaced(self.model, state.sums, before, after)
-        return HierarchyState(change.applied(), sums), None
+        sums = replaced(self._model(state), state.sums, before, after)
+        learned = HierarchyState(change.applied(), sums, state.covariance)
+        return (learned if self.prior_users is None else self._fitted(learned)), None
 
     def probabilities(self, state: HierarchyState, user: int, arms: Arms = None) -> ArmVector:
         """Compute P(arm is best) for a user."""
@@ -88,14 +109,20 @@ class HierarchyPolicy(Policy[HierarchyState]):
     ) -> tuple["HierarchyPolicy", HierarchyState]:
         """Give the new arm coefficients of its own, of which nothing is known.
 
-        Nobody was given it, so the sums of the others stay whatever deviations have in common.
+        Nobody was given it, so the sums of the others stay whatever deviations have in common. A
+        covariance that is fitted knows of nothing that it has in common with them.
 
         Raises:
             UnsupportedError: the policy was told of the arms there were.
         """
         policy = self.widened(self.problem.with_arm())
-        sums = state.sums.widened(policy.init(rng_key).sums)
-        return policy, HierarchyState(state.users.with_arm(), sums)
+        fresh, size = policy.init(rng_key), self.problem.num_arms
+        covariance = fresh.covariance
+        if self.prior_users is not None:
+            covariance = covariance.at[size:, :size].set(0.0).at[:size, size:].set(0.0)
+        covariance = covariance.at[:size, :size].set(state.covariance)
+        sums = state.sums.widened(fresh.sums)
+        return policy, HierarchyState(state.users.with_arm(), sums, covariance)
 
     def read(
         self,
@@ -115,7 +142,30 @@ class HierarchyPolicy(Policy[HierarchyState]):
     def _belief(
         self, state: HierarchyState, context: PossibleContext, statistics: Statistics
     ) -> GaussianBelief:
-        return user_belief(self.model, state.sums, context, statistics, self.problem.known_noise())
+        model, noise = self._model(state), self.problem.known_noise()
+        return user_belief(model, state.sums, context, statistics, noise)
+
+    def _model(self, state: HierarchyState) -> LinearMixedModel:
+        return replace(self.model, user_covariance=state.covariance)
+
+    def _fitted(self, state: HierarchyState) -> HierarchyState:
+        told = self.model.covariance(), jnp.asarray(self.prior_users, dtype=float)
+        covariance = fitted_covariance(self._model(state), state.sums, state.users, told)
+        fitted = state._replace(covariance=covariance)
+        return fitted._replace(sums=sums_of(self._model(fitted), state.users))
+
+
+def check_prior_users(prior_users: float | None) -> None:
+    """Refuse a weight that cannot be.
+
+    Raises:
+        ConfigurationError: it is not positive.
+    """
+    if prior_users is not None and not (np.isfinite(prior_users) and prior_users > 0):
+        raise ConfigurationError(
+            f"Expected a positive number, or None; got prior_users={prior_users}. Use 10, or None "
+            "to keep the covariance as it is told."
+        )
 
 
 def covariance_matrix(rows: Any, num_arms: int) -> NumpyMatrix:

@@ -12,15 +12,17 @@ then θ_s from N(T_s (Σ_0⁻¹ μ_t + B_s), T_s), and plays its best action.
 
 Here an action is an arm (A = e_a), θ_s are a user's arm means, and contexts are not used. Then it
 is the linear mixed model of MTTS with Φ = I, and shares its algebra; what is played is the law of
-those two draws, P(arm is best), without drawing. Its authors assume that μ_q, Σ_q, Σ_0 and σ are
-known: Σ_q = v I, and Σ_0 = s² ((1-ρ) I + ρ 11ᵀ) unless it is given in full.
+those two draws, P(arm is best), without drawing, while its authors draw μ_t once per round for all.
+They assume that μ_q, Σ_q, Σ_0 and σ are known. Here Σ_q = v I, and Σ_0 is fitted to all users by
+empirical Bayes, starting at s² ((1-ρ) I + ρ 11ᵀ) or at what is given in full; `prior_users` = None
+keeps it there.
 
 Of the criteria of the paper's Table 1 it meets: learning across users (μ*), and concurrent users
 and users who join at any time (sums over whoever there is). Uncertainties are apart in the model
 (noise σ, user Σ_0, population Σ̄), but what is played and told is one Gaussian, so it does not meet
-that. Of partial context it meets that a user's rewards carry over to that user's other arms, but
-only with a Σ_0 that ties arms to each other, which the default does not. The latent structure of
-rewards is one Gaussian, so it is not nonparametric.
+that. Partial context it meets as far as the fitted Σ_0 ties arms to each other: a user's rewards of
+one arm then say something of that user's others. The latent structure of rewards is one Gaussian,
+so it is not nonparametric.
 """
 
 from dataclasses import dataclass
@@ -34,7 +36,12 @@ from cocobandits.models.features import num_terms
 from cocobandits.models.gaussian_mixture import freeze
 from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.policies.base import Problem
-from cocobandits.policies.hierarchy import HierarchyPolicy, NumpyMatrix, covariance_matrix
+from cocobandits.policies.hierarchy import (
+    HierarchyPolicy,
+    NumpyMatrix,
+    check_prior_users,
+    covariance_matrix,
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class HierTsSettings:
         user_deviation: s, of a user's mean of an arm from the common one.
         user_correlation: ρ, of a user's deviations of two arms.
         user_covariance: Σ_0 itself, arm × arm as nested tuples; s and ρ count for nothing then.
+        prior_users: how many users that Σ_0 counts for while it is fitted; None if it is known.
     """
 
     arm_mean: float = 0.0
@@ -54,10 +62,12 @@ class HierTsSettings:
     user_deviation: float = 0.5
     user_correlation: float = 0.0
     user_covariance: Any = None
+    prior_users: float | None = 10.0
 
     def __post_init__(self) -> None:
         # Lists come back from JSON; tuples can be hashed.
         object.__setattr__(self, "user_covariance", freeze(self.user_covariance))
+        check_prior_users(self.prior_users)
         if not np.isfinite(self.arm_mean):
             raise ConfigurationError(
                 f"Expected a finite number; got arm_mean={self.arm_mean}. Use 0."
@@ -115,7 +125,8 @@ class HierTsPolicy(HierarchyPolicy):
     """Learn the common mean of every arm, and each user's deviation from it."""
 
     def __init__(self, problem: Problem, settings: HierTsSettings) -> None:
-        super().__init__(problem, settings.mixed_model(problem, problem.known_noise()))
+        model = settings.mixed_model(problem, problem.known_noise())
+        super().__init__(problem, model, settings.prior_users)
         self.settings = settings
 
     def widened(self, problem: Problem) -> "HierTsPolicy":

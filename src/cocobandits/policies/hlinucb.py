@@ -24,13 +24,13 @@ with meanwhile stays. An update and a decision cost O(users · arms).
 
 Of the six criteria, `hlinucb` does not meet multi-task: hidden features of arms are shared, but a
 newcomer's weights are zero and say nothing of which arm is good. Nor does it meet concurrent
-interaction: rewards may come from anybody in any order, but what others are given of an arm is no
-reason to give it to a user. `hlinucb-t` meets both: what users have in common is learned. Partial
-context: met by both, since a user's rewards of one arm move what is expected of the others, through
-θ̂ᵛ of the user or v̂ of the user. Nonparametric latent structure: not applicable, the reward is
-bilinear in l dimensions and no law of users is held. Distinction of uncertainties: no, two bonuses
-tell the owner of weights from the owner of features, but only their sum is used. Dynamic
-recruitment: yes, anybody may join.
+interaction: rewards may come from anybody in any order, but what others earn with an arm moves only
+the length of its hidden features, not whether a user is expected to like it. `hlinucb-t` meets
+both: what users have in common is learned. Partial context: met by both, since a user's rewards of
+one arm move what is expected of the others, through θ̂ᵛ of the user or v̂ of the user. Nonparametric
+latent structure: not applicable, the reward is bilinear in l dimensions and no law of users is
+held. Distinction of uncertainties: no, two bonuses tell the owner of weights from the owner of
+features, but only their sum is used. Dynamic recruitment: yes, anybody may join.
 """
 
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class HlinucbSettings:
     ridge: float = 0.1
     alpha: float | None = 0.3
     hidden_alpha: float = 0.1
-    start_deviation: float = 0.3
+    start_deviation: float = 0.03
 
     def __post_init__(self) -> None:
         if type(self.num_hidden) is not int or not 1 <= self.num_hidden <= _MOST_HIDDEN:

@@ -11,16 +11,17 @@ best) under the exact marginal (`models.gaussian_hierarchy`).
 
 Its authors assume that Φ, m, v, Σ and σ are known. Here Φ is linear in the terms of the context,
 and by default a line for every arm; by default Σ = s² I, under which rewards of one arm say nothing
-about how a user deviates in others. A context of which not all is known enters by its average
-terms, without the spread that this adds.
+about how a user deviates in others; with `prior_users` it is fitted. A context of which not all is
+known enters by its average terms, without the spread that this adds.
 
-Of the criteria of the paper's Table 1 it meets: learning across users (θ); concurrent users and
-users who join at any time (sums over whoever there is); and telling uncertainties apart (noise σ,
-user Σ, population Λ⁻¹). Partial context it meets only with a Σ that ties arms to each other. The
-latent structure of rewards is Gaussian around a line, so it is not nonparametric.
+Of the criteria of the paper's Table 1 it meets: learning across users (θ); and concurrent users and
+users who join at any time (sums over whoever there is). Uncertainties are apart in the model (noise
+σ, user Σ, population Λ⁻¹), but what is played and told is one Gaussian, so it does not meet that.
+Partial context it meets only with a Σ that ties arms to each other. The latent structure of rewards
+is Gaussian around a line, so it is not nonparametric.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ from cocobandits.models.features import num_terms
 from cocobandits.models.gaussian_mixture import freeze
 from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.policies.base import Problem
-from cocobandits.policies.hierarchy import HierarchyPolicy, covariance_matrix
+from cocobandits.policies.hierarchy import HierarchyPolicy, check_prior_users, covariance_matrix
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class MttsSettings:
         coefficient_deviation: √v.
         user_deviation: s; Σ = s² I.
         user_covariance: Σ itself, arm × arm as nested tuples; s counts for nothing then.
+        prior_users: how many users that Σ counts for while it is fitted; None if it is known.
     """
 
     design: Any = None
@@ -52,11 +54,13 @@ class MttsSettings:
     coefficient_deviation: float = 1.0
     user_deviation: float = 0.5
     user_covariance: Any = None
+    prior_users: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("design", "user_covariance"):
             # Lists come back from JSON; tuples can be hashed.
             object.__setattr__(self, name, freeze(getattr(self, name)))
+        check_prior_users(self.prior_users)
         if not np.isfinite(self.coefficient_mean):
             raise ConfigurationError(
                 f"Expected a finite number; got coefficient_mean={self.coefficient_mean}. Use 0."
@@ -67,6 +71,19 @@ class MttsSettings:
                 raise ConfigurationError(
                     f"Expected a positive number; got {name}={value}. Give a positive value."
                 )
+
+    def scaled(self, unit: float) -> "MttsSettings":
+        """Translate to units of which there are so many in one of those used here."""
+        covariance = self.user_covariance
+        if covariance is not None:
+            covariance = (unit**2 * np.array(covariance)).tolist()
+        return replace(
+            self,
+            coefficient_mean=unit * self.coefficient_mean,
+            coefficient_deviation=unit * self.coefficient_deviation,
+            user_deviation=unit * self.user_deviation,
+            user_covariance=covariance,
+        )
 
     def tensor(self, problem: Problem) -> "np.ndarray[tuple[int, int, int], np.dtype[np.float64]]":
         """Lay out the design for a problem.
@@ -114,7 +131,8 @@ class MttsPolicy(HierarchyPolicy):
     """Learn a line of the context for all users, and each user's deviation from it."""
 
     def __init__(self, problem: Problem, settings: MttsSettings) -> None:
-        super().__init__(problem, settings.mixed_model(problem, problem.known_noise()))
+        model = settings.mixed_model(problem, problem.known_noise())
+        super().__init__(problem, model, settings.prior_users)
         self.settings = settings
 
     def widened(self, problem: Problem) -> "MttsPolicy":

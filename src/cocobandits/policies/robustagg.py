@@ -20,9 +20,9 @@ looked at, and ε is a guess: users of two kinds differ by as much as the kinds 
 Of the six criteria of the paper's Table 1 it meets multi-task learning, and concurrent interaction,
 since every reward counts for everybody at once. Dynamic recruitment is met here though not in the
 published table: a newcomer is a player without rewards, and those who left still count as others.
-Partial context and a nonparametric reward structure do not apply, as in the table: there is no
-context and no law of users. Uncertainties are not told apart: one width covers noise and user,
-and ε is told, not learned.
+Partial context, no: a user's rewards of one arm say nothing of the others. A nonparametric reward
+structure does not apply: there is no law of users. Uncertainties are not told apart: one width
+covers noise and user, and ε is told, not learned.
 """
 
 import math
@@ -31,11 +31,12 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Int
+from jaxtyping import ArrayLike, Int
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
+from cocobandits.policies.ucb import highest_probability
 from cocobandits.types import ArmVector, Number
 
 
@@ -74,9 +75,8 @@ class RobustAggPolicy(PlainPolicy):
 
     def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
         """Give all probability to the highest bound, in equal parts where several tie."""
-        chosen = None if arms is None else jnp.asarray(arms)
         told = self.settings.dissimilarity, self._scale
-        return _probabilities(state.users.statistics, user, told, chosen)
+        return highest_probability(upper_bounds(state.users.statistics, user, *told), arms)
 
     def widened(self, problem: Problem) -> "RobustAggPolicy":
         """Make the same policy for a problem with another arm."""
@@ -95,6 +95,7 @@ def best_share(
     return jnp.where(is_own_enough, 1.0, share)
 
 
+@jax.jit
 def upper_bounds(
     table: Statistics, user: Int[ArrayLike, ""], dissimilarity: Number, scale: Number
 ) -> ArmVector:
@@ -112,16 +113,3 @@ def upper_bounds(
 def _proxy_deviation(problem: Problem) -> float:
     low, high = problem.reward_range
     return (high - low) / 2 if problem.rewards == "bernoulli" else problem.known_noise()
-
-
-@jax.jit
-def _probabilities(
-    table: Statistics,
-    user: Int[ArrayLike, ""],
-    told: tuple[Number, Number],
-    arms: Int[Array, " chosen"] | None,
-) -> ArmVector:
-    bounds = upper_bounds(table, user, *told)
-    bounds = bounds if arms is None else bounds[arms]
-    is_best = (bounds == jnp.max(bounds)).astype(float)
-    return is_best / jnp.sum(is_best)

@@ -8,7 +8,7 @@ model f̂ of the reward says. With the candidate ā, the arm played A and π = P
     V = V₀ + Σ σ̃² φφᵀ,   b = Σ σ̃² R̃ φ,   θ̃ ~ N(V⁻¹b, (v β/β₁)² V⁻¹),   ā = argmax_{a≠0} φ_aᵀθ̃
     β = v √(2 log(2K(K + 1)/δ) + log det V - log det V₀) + ζ max(1, (log K)^¾)
 
-for K users, β₁ being β of one user without rewards. Control is played with probability
+for K users, β₁ being β of as many users without rewards. Control is played with probability
 clip(P(φ_āᵀθ̃ ≤ 0)), and ā otherwise.
 
 Its authors have two arms, contexts that change, effects of time as well, and a graph on which
@@ -217,8 +217,9 @@ def _law(
     precisions = settings.shared_precision, settings.user_precision
     mean, variance, gain = advantages(terms, state.evidence, user, precisions)
     constants = settings.scale, settings.error, settings.floor
-    first = exploration(1.0, 0.0, *constants)
-    width = settings.scale * exploration(state.users.num_users, gain, *constants) / first
+    num_users = state.users.num_users
+    first = exploration(num_users, 0.0, *constants)
+    width = settings.scale * exploration(num_users, gain, *constants) / first
     mean, deviation = mean[candidates], width * jnp.sqrt(variance[candidates])
     limits = settings.least_control, settings.most_control
     return Law(largest_probability(mean, deviation), control_probability(mean, deviation, limits))
