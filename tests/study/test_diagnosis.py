@@ -103,7 +103,7 @@ TIED = ((0.3, 0.2), (0.2, 0.25))
     [
         ("mtts", SMALL),
         ("mtts", replace(SMALL, mtts=MttsSettings(None, 0.2, 0.7, 0.3, TIED))),
-        ("hierts", replace(SMALL, hierts=HierTsSettings(0.1, 0.6, 0.4, 0.5))),
+        ("hierts", replace(SMALL, hierts=HierTsSettings(0.1, 0.6, 0.4, 0.5, prior_users=None))),
     ],
     ids=["mtts", "mtts, tied arms", "hierts"],
 )

@@ -186,8 +186,10 @@ def diagnose(
 def compare(design: StudyDesign, users: UserTable, learned: Mapping[Candidate, float]) -> Diagnosis:
     """Put the closed forms beside the log-evidences of particles.
 
-    MTTS and HierTS are held to their own settings. Otherwise the Gaussian candidate has a line per
-    arm, MTTS's default deviation of coefficients, and an evidence averaged over `USER_DEVIATIONS`.
+    MTTS and HierTS are held to their own settings, and to the covariance that they start with where
+    they fit it: a density of rewards that it was fitted to would be no evidence. Otherwise the
+    Gaussian candidate has a line per arm, MTTS's default deviation of coefficients, and an evidence
+    averaged over `USER_DEVIATIONS`.
 
     Raises:
         NumericalError: an evidence is not finite.
