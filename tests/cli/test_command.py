@@ -1,16 +1,7 @@
 """The command line, as a user types it."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-COCO = Path(sys.executable).with_name("coco")
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([COCO, *arguments], capture_output=True, text=True, check=False)
+from coco_process import run
 
 
 def test_help_shows_an_example():

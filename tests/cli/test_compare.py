@@ -1,18 +1,13 @@
 """`coco compare` as a real process: a run, its page again, and what it refuses."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from coco_process import run
 
-COCO = Path(sys.executable).with_name("coco")
 FLAGS = ("--quick", "--env", "diet", "--policy", "robustagg", "--policy", "mtts-fitted")
 SMALL = ("compare", *FLAGS, "--seeds", "1")
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess:
-    return subprocess.run([COCO, *arguments], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -5,22 +5,17 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from coco_process import COCO, run
 
-COCO = Path(sys.executable).with_name("coco")
 # Three cheap policies on the smallest environment: six cells in seconds.
 SMALL = ("reproduce", "--quick", "--env", "diet", "--policy", "ind-ts", "--policy", "uniform")
 TABLES = tuple(
     f"{name}.parquet" for name in ("records", "evaluations", "health", "hyperparameters")
 )
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess:
-    return subprocess.run([COCO, *arguments], capture_output=True, text=True, check=False)
 
 
 def start(*arguments: str | Path) -> subprocess.Popen:
