@@ -120,6 +120,21 @@ def test_page_tells_ranks_regrets_differences_and_verdicts(folder):
     }
 
 
+def test_page_may_have_another_place(folder, tmp_path):
+    """Its link leads to the figure, which stays with the run; the rest is the same."""
+    page = write_comparison(folder, tmp_path / "docs" / "pages" / "compare.md")
+    assert page == tmp_path / "docs" / "pages" / "compare.md"
+    [link] = re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert (page.parent / link).resolve() == folder / "report" / "figures" / "comparison.svg"
+    usual = write_comparison(folder).read_text(encoding="utf-8")
+    assert page.read_text(encoding="utf-8").replace(link, "figures/comparison.svg") == usual
+
+
+def test_places_that_cannot_be_written_are_told(folder):
+    with pytest.raises(StorageError, match=r"places that can be written; .*choose other places"):
+        write_comparison(folder, folder / "report")
+
+
 def test_page_of_a_run_in_which_all_ran_has_no_holes_to_explain(folder):
     leave_out_mtts(folder)
     assert "Hatched" not in write_comparison(folder).read_text(encoding="utf-8")

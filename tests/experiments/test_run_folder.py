@@ -1,6 +1,7 @@
 """A run folder while it is filled: claimed once, cells whole, never written again."""
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -111,9 +112,27 @@ def test_run_is_not_overwritten_without_resume(tmp_path):
 
 def test_another_experiment_cannot_resume(tmp_path):
     _filled(tmp_path / "run")
-    other = Experiment.declare(QUICK, ["diet"], ["ind-ts"], 3)
-    with pytest.raises(ConflictError, match=r"a run with other seeds"):
+    other = Experiment.declare(QUICK, ["diet"], ["uniform"], 3)
+    with pytest.raises(ConflictError, match=r"a run with other policies, seeds"):
         RunFolder(tmp_path / "run", other).prepare(is_resumed=True, num_jobs=1)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["seeds"] == [0, 1]
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+def test_run_may_go_on_with_other_seeds(tmp_path, num_seeds):
+    """Finished cells stay; the summary has the seeds that were asked for last."""
+    _filled(tmp_path / "run")
+    other = replace(EXPERIMENT, num_seeds=num_seeds)
+    folder = RunFolder(tmp_path / "run", other)
+    folder.prepare(is_resumed=True, num_jobs=1)
+    missing = [cell for cell in cells_of(other) if not folder.has(cell)]
+    assert {cell.seed for cell in missing} == set(range(2, num_seeds))
+    for cell in missing:
+        folder.store(cell, _result(cell, [1.0, 1.0]))
+    folder.finish(cells_of(other))
+    found = json.loads((tmp_path / "run" / "config.json").read_text())["seeds"]
+    rows = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert found == sorted({row["seed"] for row in rows}) == list(range(num_seeds))
 
 
 def test_cells_of_other_code_are_not_mixed(tmp_path):

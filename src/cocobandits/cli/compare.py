@@ -38,11 +38,16 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
         Path, typer.Option(help="Folder of the run, or with --show of a finished one.")
     ] = Path("runs/compare"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run.")
+        bool,
+        typer.Option("--resume", help="Go on with an interrupted run, or with more seeds."),
     ] = False,
     show: Annotated[
         bool, typer.Option("--show", help="Write the page of a finished run again; run nothing.")
     ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="File of the page (default: report/comparison.md in the folder)."),
+    ] = None,
 ) -> None:
     """Run our policies, every system of the paper's Table 1 and the oracle, and rank them.
 
@@ -50,7 +55,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     `coids`, `oracle-ts` and `ind-ts` always take part: others are compared with the first, and
     regrets are shown as shares of the last one's. Ctrl-C keeps all finished cells; the same command
-    with --resume goes on. With --show only --out counts.
+    with --resume goes on. With --show only --out and --page count.
     """
     needs_experiments()
     from cocobandits.experiments import presets  # noqa: PLC0415 - heavy, and needs the extra
@@ -64,4 +69,4 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
             presets.comparison(quick), env or list(presets.COMPARED_ENVIRONMENTS), wanted, seeds
         )
         run_experiment(console, experiment, out, jobs, resume)
-    console.print(f"Comparison: {write_comparison(out)}", soft_wrap=True, markup=False)
+    console.print(f"Comparison: {write_comparison(out, page)}", soft_wrap=True, markup=False)

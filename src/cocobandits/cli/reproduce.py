@@ -40,7 +40,8 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
         Path | None, typer.Option(help="Folder of the run (default: runs/paper or runs/quick).")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run.")
+        bool,
+        typer.Option("--resume", help="Go on with an interrupted run, or with more seeds."),
     ] = False,
 ) -> None:
     """Run the paper's four experiments, and report what was found.

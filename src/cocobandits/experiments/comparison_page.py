@@ -5,6 +5,7 @@ bytes.
 """
 
 import math
+import os
 from pathlib import Path
 
 from cocobandits.errors import StorageError
@@ -87,26 +88,31 @@ Made by `{command}`.
 """
 
 
-def write_comparison(folder: Path) -> Path:
+def write_comparison(folder: Path, page: Path | None = None) -> Path:
     """Write page and figures of a finished run, and return the path of the page.
 
+    The figures go to the folder of the run, and the page there too, unless it has another place.
+
     Raises:
-        StorageError: the folder holds no finished run or damaged peers, or cannot be written.
+        StorageError: the folder holds no finished run or damaged peers, or a place cannot be
+            written.
     """
     comparison = load_comparison(folder)
     places = rank(comparison)
-    place = folder / "report"
+    figures = folder / "report" / "figures"
+    page = page or folder / "report" / "comparison.md"
     try:
         figure = heat_map(comparison, [each.policy for each in places])
-        drawing.save(figure, place / "figures", "comparison")
-        page = place / "comparison.md"
+        drawing.save(figure, figures, "comparison")
         peers = peers_section(folder, comparison)
-        text = render(comparison, places, "figures/comparison.svg", peers)
+        link = os.path.relpath(figures / "comparison.svg", page.parent)
+        text = render(comparison, places, Path(link).as_posix(), peers)
+        page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(
-            f"Expected a folder that can be written; got folder={str(place)!r} ({error}). "
-            "Free the disk, or copy the run to a place of your own."
+            f"Expected places that can be written; got folder={str(folder)!r} and "
+            f"page={str(page)!r} ({error}). Free the disk, or choose other places."
         ) from error
     return page
 

@@ -58,7 +58,10 @@ class RunFolder:
         self.experiment = experiment
 
     def prepare(self, is_resumed: bool, num_jobs: int) -> None:
-        """Claim an empty folder, or an unfinished run of the same experiment.
+        """Claim an empty folder, or a run of the same experiment.
+
+        A run may go on with more seeds than it was started with, or end with fewer: what a cell
+        computes does not depend on how many there are.
 
         Raises:
             ConflictError: the folder holds something else.
@@ -74,7 +77,7 @@ class RunFolder:
             for left in self.path.rglob(f"{_PARTIAL}*"):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
             self._write_json("provenance.json", _provenance(num_jobs), is_kept=True)
-            self._write_json("config.json", config, is_kept=True)
+            self._write_json("config.json", config)
         except OSError as error:
             raise StorageError(
                 f"Expected a folder that can be written; got out={str(self.path)!r} ({error}). "
@@ -162,12 +165,9 @@ class RunFolder:
                 f"Expected a run to resume; got out={place!r}, whose config.json cannot be read "
                 f"({error}). Start in a new folder."
             ) from error
-        if found != config:
-            keys = sorted(
-                key
-                for key in {*config, *(found if isinstance(found, dict) else ())}
-                if not isinstance(found, dict) or found.get(key) != config.get(key)
-            )
+        known = found if isinstance(found, dict) else {}
+        keys = sorted(key for key in {*config, *known} if known.get(key) != config.get(key))
+        if keys not in ([], ["seeds"]):
             raise ConflictError(
                 f"Expected the same experiment; got out={place!r}, a run with other "
                 f"{', '.join(keys)}. Resume with the options it was started with."
