@@ -36,6 +36,7 @@ def folder(tmp_path):
         "format": "cocobandits-run",
         "version": 1,
         "scale": "paper",
+        "is_reproduction": False,
         "environments": ["mixture", "yes-no"],
         "policies": ["coids", "mtts", "ind-ts", "oracle-ts"],
         "seeds": [0, 1],
@@ -103,7 +104,8 @@ def test_page_tells_ranks_regrets_differences_and_verdicts(folder):
     page = write_comparison(folder).read_text(encoding="utf-8")
     assert "4 policies in 2 environments, 2 seeds each." in page
     assert "First by mean rank: CoIDS, 1.5; then OraclePrior-TS, 1.5." in page
-    assert "total regret in 1 environments, those in which all ran" in page
+    assert "average total regret, in the 1 environment in which all ran" in page
+    assert "which so few seeds do not hide" in page
     assert "Hatched: the system assumes" in page
     flags = "--env mixture --env yes-no --policy coids --policy mtts --policy ind-ts"
     assert f"Made by `coco compare {flags} --policy oracle-ts --seeds 2 --out DIR`." in page
@@ -122,7 +124,7 @@ def test_page_tells_ranks_regrets_differences_and_verdicts(folder):
 
 def test_page_may_have_another_place(folder, tmp_path):
     """Its link leads to the figure, which stays with the run; the rest is the same."""
-    page = write_comparison(folder, tmp_path / "docs" / "pages" / "compare.md")
+    page = write_comparison(folder, page=tmp_path / "docs" / "pages" / "compare.md")
     assert page == tmp_path / "docs" / "pages" / "compare.md"
     [link] = re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
     assert (page.parent / link).resolve() == folder / "report" / "figures" / "comparison.svg"
@@ -132,7 +134,7 @@ def test_page_may_have_another_place(folder, tmp_path):
 
 def test_places_that_cannot_be_written_are_told(folder):
     with pytest.raises(StorageError, match=r"places that can be written; .*choose other places"):
-        write_comparison(folder, folder / "report")
+        write_comparison(folder, page=folder / "report")
 
 
 def test_page_of_a_run_in_which_all_ran_has_no_holes_to_explain(folder):
@@ -140,14 +142,81 @@ def test_page_of_a_run_in_which_all_ran_has_no_holes_to_explain(folder):
     assert "Hatched" not in write_comparison(folder).read_text(encoding="utf-8")
 
 
+def test_where_no_environment_has_all_each_counts_among_those_that_ran(folder):
+    config = json.loads((folder / "config.json").read_text())
+    rows = json.loads((folder / "summary.json").read_text())
+    write_json(folder / "config.json", config | {"environments": ["yes-no"]})
+    write_json(folder / "summary.json", [row for row in rows if row["environment"] == "yes-no"])
+    page = write_comparison(folder).read_text(encoding="utf-8")
+    assert "in every environment among those that ran there, since none has all" in page
+    assert "3 policies in 1 environments" in page
+    assert "Hatched" not in page
+
+
+def other_run(folder, means, **changes):
+    """Write a run of some policies with two seeds, the oracle among them."""
+    known = json.loads((folder / "config.json").read_text())
+    rows = json.loads((folder / "summary.json").read_text())
+    place = folder / "other"
+    place.mkdir()
+    names = list(dict.fromkeys(policy for _, policy in means))
+    environments = list(dict.fromkeys(environment for environment, _ in means))
+    told = {"policies": names, "environments": environments, "left_out": []} | changes
+    write_json(place / "config.json", known | told)
+    write_json(place / "provenance.json", {"cocobandits": "0.7.0", "commit": "abc"})
+    found = [
+        {**rows[0], "environment": environment, "policy": policy, "seed": seed}
+        | {"total_regret": mean + 2 * seed - 1}
+        for (environment, policy), mean in means.items()
+        for seed in (0, 1)
+    ]
+    write_json(place / "summary.json", found)
+    return place
+
+
+def test_a_run_beside_another_is_ranked_with_it(folder):
+    """It brings a new policy and a mended one, in one of two environments."""
+    means = {("mixture", "rome"): 60.0, ("mixture", "mtts"): 70.0, ("mixture", "oracle-ts"): 50.0}
+    place = other_run(folder, means)
+    joined = load_comparison(place, folder)
+    assert joined.environments == ("mixture",)
+    found = {each.policy: joined.mean("mixture", each.policy) for each in rank(joined)}
+    expected = {"coids": 50, "oracle-ts": 50, "rome": 60, "mtts": 70, "ind-ts": 200}
+    assert found == expected
+    write_peers(folder, peer_cells("mixture", "mabwiser pooled", 100.0))
+    page = write_comparison(place, folder).read_text(encoding="utf-8")
+    assert "| mabwiser pooled | 0.50 |" in page
+    assert "--seeds 2 --out FIRST`, then `coco compare --env mixture --policy rome" in page
+    assert "--policy oracle-ts --seeds 2 --out DIR --beside FIRST`." in page
+    assert "| what | all others | RoME, MTTS, OraclePrior-TS |" in page
+    assert "| cocobandits | 0.6.0 | 0.7.0 |" in page
+
+
+@pytest.mark.parametrize(
+    ("oracle", "changes", "message"),
+    [
+        (50.5, {}, r"same users and noise; .* lost another total in mixture, by 0\.5"),
+        (50.0, {"seeds": [0]}, r"same seeds, \(0,\); .* which has \(0, 1\)"),
+        (50.0, {"scale": "quick"}, r"same scale, quick; .* which has paper"),
+    ],
+)
+def test_runs_that_do_not_fit_together_are_refused(folder, oracle, changes, message):
+    place = other_run(folder, {("mixture", "oracle-ts"): oracle}, **changes)
+    with pytest.raises(StorageError, match=message):
+        load_comparison(place, folder)
+
+
+def test_environments_that_the_other_run_has_not_are_refused(folder):
+    place = other_run(folder, {("lmm", "oracle-ts"): 50.0})
+    with pytest.raises(StorageError, match=r"same steps, {'lmm': 100}; .* {'lmm': None}"):
+        load_comparison(place, folder)
+
+
 def test_whole_run_is_made_by_the_shortest_command(folder):
     comparison = load_comparison(folder)
-    whole = replace(
-        comparison,
-        environments=presets.COMPARED_ENVIRONMENTS,
-        policies=presets.COMPARED,
-        config=comparison.config | {"scale": "quick"},
-    )
+    asked = {"environments": list(presets.COMPARED_ENVIRONMENTS), "scale": "quick"}
+    asked["policies"] = list(presets.COMPARED)
+    whole = replace(comparison, config=comparison.config | asked)
     assert command_of(whole) == "coco compare --quick --seeds 2 --out DIR"
 
 
@@ -273,8 +342,16 @@ def test_runs_without_a_yardstick_are_refused(folder):
     config = json.loads((folder / "config.json").read_text())
     policies = [name for name in config["policies"] if name != "ind-ts"]
     write_json(folder / "config.json", config | {"policies": policies})
-    with pytest.raises(StorageError, match=r"run of `coco compare`; .* no ind-ts\. .*coco report"):
+    with pytest.raises(StorageError, match=r"coids and ind-ts; .* has no ind-ts\. .*--beside"):
         load_comparison(folder)
+
+
+def test_reproductions_are_no_comparisons(folder):
+    config = json.loads((folder / "config.json").read_text())
+    for changes in ({"is_reproduction": True}, {"is_reproduction": None}):
+        write_json(folder / "config.json", config | changes)
+        with pytest.raises(StorageError, match=r"run of `coco compare`; .*Use `coco report`"):
+            load_comparison(folder)
 
 
 def test_every_policy_that_is_compared_has_its_verdicts():

@@ -70,11 +70,22 @@ def test_variants_are_policies_with_a_setting_of_their_own():
     experiment = Experiment.declare(presets.comparison(is_quick=False), None, presets.COMPARED)
     assert set(experiment.policies) == set(presets.COMPARED)
     for name, variant in presets.VARIANTS.items():
-        changed = getattr(experiment.settings_for("lmm", name), variant.settings)
-        plain = getattr(experiment.settings_for("lmm", variant.policy), variant.settings)
+        changed = getattr(experiment.settings_for("stress-ring", name), variant.settings)
+        plain = getattr(experiment.settings_for("stress-ring", variant.policy), variant.settings)
         assert changed == replace(plain, **variant.values) != plain
     assert "mtts-fitted" not in experiment.policies_for("yes-no")
     assert "robustagg-0" in experiment.policies_for("yes-no")
+
+
+def test_robustagg_is_told_the_decisions_and_has_units_of_rewards():
+    """On [-3, 3] a reward unit is two thirds of a standardised one; MTTS keeps its own setting."""
+    experiment = Experiment.declare(presets.comparison(is_quick=False), None, presets.COMPARED)
+    for name, told in (("robustagg", 0.9), ("robustagg-0.2", 0.2), ("robustagg-0", 0.0)):
+        settings = experiment.settings_for("lmm", name).robustagg
+        assert settings.horizon == 250
+        assert settings.dissimilarity == pytest.approx(2 / 3 * told)
+    fitted, known = (experiment.settings_for("lmm", name).mtts for name in ("mtts-fitted", "mtts"))
+    assert fitted == replace(known, prior_users=10.0)
 
 
 def test_coids_learns_what_the_papers_policies_are_given():

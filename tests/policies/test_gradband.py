@@ -1,6 +1,7 @@
 """GradBand against finite differences, double sums, and every sequence of rewards there is."""
 
 import itertools
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -88,9 +89,9 @@ def literal_learning(pulls, settings):
                 batch.append(sum(note[t][0] * note[s][1] for t, s in pairs))
         history.append((arm, reward))
         if len(batch) == settings.batch:
-            softness = np.clip(
-                softness + settings.step_size * np.mean(batch), *settings.softness_range
-            )
+            step = settings.step_size * softness * np.mean(batch)
+            step = max(-settings.most_step, min(settings.most_step, step))
+            softness = np.clip(np.exp(np.log(softness) + step), *settings.softness_range)
             batch = []
     return softness, batch, notes
 
@@ -113,18 +114,22 @@ def test_gradient_of_log_policy_matches_finite_differences(softness):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_learning_matches_double_sums_over_kept_rewards():
-    policy = GradBandPolicy(PROBLEM, SETTINGS)
+@pytest.mark.parametrize(("most_step", "is_cut"), [(9.0, False), (0.02, True)])
+def test_learning_matches_double_sums_over_kept_rewards(most_step, is_cut):
+    """With steps as long as they come, and with a step that is cut."""
+    settings = replace(SETTINGS, most_step=most_step)
+    policy = GradBandPolicy(PROBLEM, settings)
     state = started(policy)
     for number, pull in enumerate(PULLS, start=1):
         state = give(policy, state, [pull])
-        softness, batch, _ = literal_learning(PULLS[:number], SETTINGS)
+        softness, batch, _ = literal_learning(PULLS[:number], settings)
         np.testing.assert_allclose(state.lessons.softness, softness, rtol=1e-7)
         np.testing.assert_allclose(state.lessons.gradient, sum(batch), rtol=1e-6, atol=1e-9)
         assert int(state.lessons.num_finished) == len(batch)
     assert len(batch) == 1
-    assert abs(softness - SETTINGS.softness) > 0.01
-    _, _, notes = literal_learning(PULLS, SETTINGS)
+    moved = abs(np.log(softness / SETTINGS.softness))
+    assert moved == pytest.approx(0.02) if is_cut else moved > 0.03
+    _, _, notes = literal_learning(PULLS, settings)
     expected = [sum(slope for slope, _ in notes[user]) for user in range(4)]
     np.testing.assert_allclose(state.lessons.log_gradients[:4], expected, rtol=1e-6, atol=1e-8)
     histories = {u: [(a, r) for v, a, r in PULLS if v == u] for u in range(4)}
@@ -260,7 +265,7 @@ def test_other_changes_teach_nothing():
 @pytest.mark.parametrize(("second", "expected"), [(1.5, 3.0), (-1.5, 0.5)])
 def test_softness_stays_in_its_range(second, expected):
     """An arm that is given again in spite of its gap speaks for more softness, if it was good."""
-    policy = GradBandPolicy(PROBLEM, GradBandSettings(2, 1, 1e6, 1.0, (0.5, 3.0)))
+    policy = GradBandPolicy(PROBLEM, GradBandSettings(2, 1, 1e6, 1.0, (0.5, 3.0), 9.0))
     state = give(policy, started(policy, 1), [(0, 0, 1.2)])
     assert float(state.lessons.softness) == 1.0
     assert float(give(policy, state, [(0, 0, second)]).lessons.softness) == expected

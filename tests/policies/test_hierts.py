@@ -233,6 +233,25 @@ def test_it_is_mtts_without_a_context():
         np.testing.assert_array_equal(left, right)
 
 
+def test_all_arms_can_be_tried_first():
+    """Those that are left are alike; when none is, what is believed decides as ever."""
+    usual = HierTsPolicy(PROBLEM, SETTINGS["correlated"])
+    policy = HierTsPolicy(PROBLEM, replace(SETTINGS["correlated"], tries_all_first=True))
+    state = policy.enrol(policy.init(jax.random.key(0)), jnp.asarray(CONTEXTS[0]))
+    statistics = Statistics.empty(3)
+    for arm, expected in ((1, [1 / 3, 1 / 3, 1 / 3]), (0, [0.5, 0, 0.5]), (2, [0, 0, 1])):
+        np.testing.assert_allclose(policy.probabilities(state, 0), expected)
+        statistics = statistics.add(arm, 0.3 * arm)
+        state, _ = policy.update(jax.random.key(0), state, 0, statistics)
+        if arm == 1:
+            np.testing.assert_allclose(
+                policy.probabilities(state, 0, (1,)), usual.probabilities(state, 0, (1,))
+            )
+    found = policy.probabilities(state, 0)
+    np.testing.assert_array_equal(found, usual.probabilities(state, 0))
+    assert found.min() > 0
+
+
 def test_fit_is_a_step_of_em():
     """E[δδᵀ] of users with rewards, from the dense Gaussian of the common mean and all users."""
     told = replace(SETTINGS["correlated"], prior_users=2.5)

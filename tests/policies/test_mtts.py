@@ -69,7 +69,7 @@ def deviation_covariance(settings):
     return np.array(settings.user_covariance)
 
 
-def dense_posterior(settings, contexts, histories):
+def dense_joint(settings, contexts, histories):
     """Stack (θ, μ_1, μ_2, …, all rewards) as one Gaussian vector, and condition on the rewards."""
     matrices = [design_matrix(settings, context) for context in contexts]
     num_coefficients, num_users = matrices[0].shape[1], len(matrices)
@@ -89,7 +89,13 @@ def dense_posterior(settings, contexts, histories):
     joint = pick @ covariance @ pick.T + NOISE**2 * np.eye(len(seen))
     gain = np.linalg.solve(joint, pick @ covariance).T
     mean = mean + gain @ (rewards - pick @ mean)
-    covariance = covariance - gain @ pick @ covariance
+    return mean, covariance - gain @ pick @ covariance
+
+
+def dense_posterior(settings, contexts, histories):
+    """Cut the joint Gaussian into the coefficients and one user after the other."""
+    mean, covariance = dense_joint(settings, contexts, histories)
+    num_coefficients = len(mean) - 3 * len(contexts)
     blocks = [slice(0, num_coefficients)]
     blocks += [slice(num_coefficients + 3 * u, num_coefficients + 3 * u + 3) for u in range(4)]
     return [(mean[block], covariance[block, block]) for block in blocks]
@@ -120,6 +126,23 @@ def test_beliefs_match_the_dense_joint_gaussian(policy):
     coefficients, uncertainty = expected[0]
     np.testing.assert_allclose(jnp.linalg.inv(state.sums.precision), uncertainty, atol=1e-10)
     np.testing.assert_allclose(jnp.linalg.solve(*state.sums), coefficients, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_fit_is_a_step_of_em_around_the_line(name):
+    """E[δδᵀ] of users with rewards, δ = μ - Φ(x) θ, from the dense Gaussian of θ and all users."""
+    told = replace(SETTINGS[name], prior_users=2.5)
+    known = learned(MttsPolicy(PROBLEM, SETTINGS[name]))
+    state, _ = MttsPolicy(PROBLEM, told).update(jax.random.key(0), known, 0, known.users.of(0)[1])
+    mean, covariance = dense_joint(told, CONTEXTS, HISTORIES)
+    num_coefficients = len(mean) - 12
+    moments = 2.5 * deviation_covariance(told)
+    for user in (0, 1, 3):
+        gap = np.zeros((3, len(mean)))
+        gap[:, :num_coefficients] = -design_matrix(told, CONTEXTS[user])
+        gap[:, num_coefficients + 3 * user : num_coefficients + 3 * user + 3] = np.eye(3)
+        moments += np.outer(gap @ mean, gap @ mean) + gap @ covariance @ gap.T
+    np.testing.assert_allclose(state.covariance, moments / 5.5, atol=1e-10)
 
 
 def test_prior_adds_the_deviation_of_a_newcomer_to_the_line(policy):

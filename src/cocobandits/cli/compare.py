@@ -44,6 +44,13 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
     show: Annotated[
         bool, typer.Option("--show", help="Write the page of a finished run again; run nothing.")
     ] = False,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a finished comparison: only the policies asked for are run, and ranked "
+            "with those in it."
+        ),
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option(help="File of the page (default: report/comparison.md in the folder)."),
@@ -55,18 +62,29 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     `coids`, `oracle-ts` and `ind-ts` always take part: others are compared with the first, and
     regrets are shown as shares of the last one's. Ctrl-C keeps all finished cells; the same command
-    with --resume goes on. With --show only --out and --page count.
+    with --resume goes on. With --show only --out, --beside and --page count.
+
+    Rank a policy without running all others again:
+    coco compare --policy hierts --beside runs/compare --out runs/hierts
     """
     needs_experiments()
     from cocobandits.experiments import presets  # noqa: PLC0415 - heavy, and needs the extra
-    from cocobandits.experiments.comparison import OURS, YARDSTICK  # noqa: PLC0415
+    from cocobandits.experiments.comparison import (  # noqa: PLC0415
+        OURS,
+        YARDSTICK,
+        read_comparison,
+    )
     from cocobandits.experiments.comparison_page import write_comparison  # noqa: PLC0415
 
     console = Console()
+    if beside is not None:
+        read_comparison(beside)  # what cannot be read is told before the run, not after
     if not show:
-        wanted = [*(policy or presets.COMPARED), OURS, YARDSTICK]
+        always = () if beside else (OURS, YARDSTICK)
+        wanted = [*(policy or presets.COMPARED), *always]
         experiment = presets.Experiment.declare(
             presets.comparison(quick), env or list(presets.COMPARED_ENVIRONMENTS), wanted, seeds
         )
         run_experiment(console, experiment, out, jobs, resume)
-    console.print(f"Comparison: {write_comparison(out, page)}", soft_wrap=True, markup=False)
+    written = write_comparison(out, beside, page)
+    console.print(f"Comparison: {written}", soft_wrap=True, markup=False)

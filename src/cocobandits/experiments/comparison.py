@@ -1,10 +1,11 @@
 """All systems on one bench: total regrets per cell, their ranking, and paired differences.
 
 Reads `config.json`, `provenance.json` and `summary.json` of a run folder, and nothing else: single
-interactions are not needed to say who lost how much.
+interactions are not needed to say who lost how much. A run may stand beside a finished one: what it
+has not is taken from there, so that a new policy is ranked without running all others again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +14,13 @@ import numpy as np
 
 from cocobandits.errors import StorageError
 from cocobandits.experiments.estimates import Values
+from cocobandits.experiments.presets import REFERENCE
 from cocobandits.experiments.reading import read_outline
 
 # Who is compared with all others, and what everybody's regret is a share of.
 OURS, YARDSTICK = "coids", "ind-ts"
+# By how much the reference may differ between two runs that met the same users and noise.
+_TOLERANCE = 1e-9
 
 
 class Place(NamedTuple):
@@ -51,6 +55,7 @@ class Comparison:
         steps: per environment, the interactions of a cell.
         config: what was asked for.
         provenance: with which code, packages and machine.
+        beside: the run that all else was taken from, if there is one.
     """
 
     environments: tuple[str, ...]
@@ -61,6 +66,7 @@ class Comparison:
     steps: dict[str, int]
     config: dict[str, Any]
     provenance: dict[str, Any]
+    beside: "Comparison | None" = None
 
     def has(self, environment: str, policy: str) -> bool:
         """Tell whether a policy ran in an environment."""
@@ -71,32 +77,79 @@ class Comparison:
         return float(self.totals[environment, policy].mean())
 
     def common_environments(self) -> tuple[str, ...]:
-        """List the environments in which all policies ran; all of them, if there is none."""
-        common = tuple(
+        """List the environments in which all policies ran; there may be none."""
+        return tuple(
             name
             for name in self.environments
             if all(self.has(name, policy) for policy in self.policies)
         )
-        return common or self.environments
 
     def share(self, environment: str, policy: str, of: str = YARDSTICK) -> float:
         """Divide mean total regrets."""
         return self.mean(environment, policy) / self.mean(environment, of)
 
 
-def load_comparison(folder: Path) -> Comparison:
-    """Read the outline of a finished run.
+def load_comparison(folder: Path, beside: Path | None = None) -> Comparison:
+    """Read the outline of a finished run, and what another has that it has not.
 
     Raises:
-        StorageError: the folder is no finished run, or a cell is missing or has other steps.
+        StorageError: a folder is no finished comparison, a cell is missing or has other steps, the
+            runs do not fit together, or one of those who are always compared is in neither.
+    """
+    comparison = read_comparison(folder)
+    if beside is not None:
+        comparison = _joined(comparison, read_comparison(beside), beside)
+    for policy in (OURS, YARDSTICK):
+        if policy not in comparison.policies:
+            raise StorageError(
+                f"Expected a run with {OURS} and {YARDSTICK}; got folder={str(folder)!r}, which "
+                f"has no {policy}. Name a run that has both with --beside."
+            )
+    return comparison
+
+
+def _joined(ours: Comparison, other: Comparison, place: Path) -> Comparison:
+    """Take what the first has not from the second, in the environments of the first."""
+    for name, mine, theirs in (
+        ("seeds", ours.seeds, other.seeds),
+        ("scale", ours.config.get("scale"), other.config.get("scale")),
+        ("steps", ours.steps, {name: other.steps.get(name) for name in ours.environments}),
+    ):
+        if mine != theirs:
+            raise StorageError(
+                f"Expected the same {name}, {mine}; got beside={str(place)!r}, which has {theirs}. "
+                "Make both runs with the same seeds and scale, in environments that both have."
+            )
+    for name in ours.environments:
+        gap = np.max(np.abs(ours.totals[name, REFERENCE] - other.totals[name, REFERENCE]))
+        if gap > _TOLERANCE:
+            raise StorageError(
+                f"Expected the same users and noise; got beside={str(place)!r}, in which "
+                f"{REFERENCE} lost another total in {name}, by {gap:.3g}. Make both with the same "
+                "environments."
+            )
+    added = [key for key in other.totals if key[0] in ours.environments]
+    return replace(
+        ours,
+        policies=tuple(dict.fromkeys(other.policies + ours.policies)),
+        totals={key: other.totals[key] for key in added} | ours.totals,
+        milliseconds={key: other.milliseconds[key] for key in added} | ours.milliseconds,
+        beside=other,
+    )
+
+
+def read_comparison(folder: Path) -> Comparison:
+    """Read the outline of one run, whoever is in it.
+
+    Raises:
+        StorageError: the folder is no finished comparison, or a cell is missing.
     """
     config, provenance, summary = read_outline(folder)
-    for policy in (OURS, YARDSTICK):
-        if policy not in config["policies"]:
-            raise StorageError(
-                f"Expected a run of `coco compare`; got folder={str(folder)!r}, which has no "
-                f"{policy}. Use `coco report` for runs of `coco reproduce`."
-            )
+    if config.get("is_reproduction") is not False:
+        raise StorageError(
+            f"Expected a run of `coco compare`; got folder={str(folder)!r}, which is none. Use "
+            "`coco report` for runs of `coco reproduce`."
+        )
     seeds = tuple(config["seeds"])
     rows = {(row["environment"], row["policy"], row["seed"]): row for row in summary}
     left_out = {tuple(pair) for pair in config.get("left_out", [])}
@@ -132,8 +185,11 @@ def load_comparison(folder: Path) -> Comparison:
 
 
 def rank(comparison: Comparison) -> list[Place]:
-    """Order policies by their mean rank, those with a smaller share first among equals."""
-    common = comparison.common_environments()
+    """Order policies by their mean rank, those with a smaller share first among equals.
+
+    Where no environment has all policies, each counts among those that ran there.
+    """
+    common = comparison.common_environments() or comparison.environments
     ranks: dict[str, list[float]] = {}
     for environment in common:
         ran = [name for name in comparison.policies if comparison.has(environment, name)]

@@ -7,6 +7,7 @@ bytes.
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 from cocobandits.errors import StorageError
 from cocobandits.experiments import drawing, presets
@@ -30,6 +31,10 @@ _TICKS = {"yes": "✓", "no": "✗", "n/a": "n/a"}
 _TESTS = "tests/contracts/test_table_one.py"
 _EMPTY = """ Hatched: the system assumes
 normal rewards, and was not run where they are yes or no."""
+# From so many seeds on, those in which a process compiled do not move the median.
+_ENOUGH_SEEDS = 5
+_MANY = "the first cells of a process compile, which the median leaves out"
+_FEW = "the first cells of a process compile, which so few seeds do not hide"
 _PAGE = """# All systems on one bench
 
 {lead}
@@ -39,15 +44,17 @@ that the environment declares. NPM-TS and GIDS have the paper's hyperparameters 
 is held as a log-density, {ours} learns its own; in studies that are too large for it, all three
 learn a mixture. All others have the defaults of their settings, which were chosen on a few seeds of
 the paper's environments, or the setting that their name tells. {ours} and GradBand are told how
-often a user is served; MTTS, in both forms, is told the true design and deviations in `lmm`, and
-those that fit best in `lmm-misspecified`.
+often a user is served, RobustAgg how many decisions there will be; its ε is 0.9 unless its name
+tells another, in units of rewards. KMTL-UCB shares nothing between arms. MTTS, in both forms, is
+told the true design and deviations in `lmm`; in `lmm-misspecified` the same, with mean and variance
+of the coefficients over both modes.
 
 ## Ranking
 
-By the mean rank of the average total regret in {num_common} environments, those in which all ran;
-share is that regret over {yardstick}'s, as a geometric mean over these. A mean rank is no test: see
-the paired differences. Times are per interaction, decision and update together, the median over
-seeds, with {jobs} processes at once; the first cells of a process compile, and are left out by it.
+By the mean rank of the average total regret, {common}; share is that regret over {yardstick}'s, as
+a geometric mean over these. A mean rank is no test, and variants of one system crowd its
+neighbours: see the paired differences. Times are per interaction, decision and update together, the
+median over seeds averaged over the same environments, with {jobs} processes at once; {compiling}.
 
 {ranking}
 
@@ -82,22 +89,23 @@ brackets what the paper's table says, where it says otherwise.
 
 ## Provenance
 
-Made by `{command}`.
+Made by {command}.
 
 {provenance}
 """
 
 
-def write_comparison(folder: Path, page: Path | None = None) -> Path:
+def write_comparison(folder: Path, beside: Path | None = None, page: Path | None = None) -> Path:
     """Write page and figures of a finished run, and return the path of the page.
 
     The figures go to the folder of the run, and the page there too, unless it has another place.
+    Libraries are those of the run, or else of the one beside it.
 
     Raises:
-        StorageError: the folder holds no finished run or damaged peers, or a place cannot be
-            written.
+        StorageError: a folder holds no finished run or damaged peers, the runs do not fit together,
+            or a place cannot be written.
     """
-    comparison = load_comparison(folder)
+    comparison = load_comparison(folder, beside)
     places = rank(comparison)
     figures = folder / "report" / "figures"
     page = page or folder / "report" / "comparison.md"
@@ -105,6 +113,8 @@ def write_comparison(folder: Path, page: Path | None = None) -> Path:
         figure = heat_map(comparison, [each.policy for each in places])
         drawing.save(figure, figures, "comparison")
         peers = peers_section(folder, comparison)
+        if not peers and beside is not None:
+            peers = peers_section(beside, comparison)
         link = os.path.relpath(figures / "comparison.svg", page.parent)
         text = render(comparison, places, Path(link).as_posix(), peers)
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -123,9 +133,10 @@ def render(comparison: Comparison, places: list[Place], figure: str, peers: str 
     return _PAGE.format(
         **names,
         lead=_lead(comparison, places),
-        num_common=len(comparison.common_environments()),
+        common=_common(comparison),
         jobs=comparison.provenance.get("jobs", "several"),
-        empty=_EMPTY if comparison.config.get("left_out") else "",
+        compiling=_MANY if len(comparison.seeds) >= _ENOUGH_SEEDS else _FEW,
+        empty=_EMPTY if _has_holes(comparison, places) else "",
         ranking=table(_ranking(places)),
         figure=figure,
         regrets=table(_regrets(comparison, places)),
@@ -136,8 +147,8 @@ def render(comparison: Comparison, places: list[Place], figure: str, peers: str 
         ),
         tests=_TESTS,
         verdicts=table(_verdicts(places)),
-        command=command_of(comparison),
-        provenance=table(facts_table({"value": comparison.provenance}, "what")),
+        command=_commands(comparison),
+        provenance=table(facts_table(_provenances(comparison), "what")),
     )
 
 
@@ -147,11 +158,38 @@ def command_of(comparison: Comparison) -> str:
     parts = ["coco compare"]
     if config.get("scale") == "quick":
         parts.append("--quick")
-    if set(comparison.environments) != set(presets.COMPARED_ENVIRONMENTS):
-        parts += [f"--env {name}" for name in comparison.environments]
-    if set(comparison.policies) != set(presets.COMPARED):
-        parts += [f"--policy {name}" for name in comparison.policies]
-    return " ".join([*parts, f"--seeds {len(comparison.seeds)}", "--out DIR"])
+    if set(config["environments"]) != set(presets.COMPARED_ENVIRONMENTS):
+        parts += [f"--env {name}" for name in config["environments"]]
+    if set(config["policies"]) != set(presets.COMPARED):
+        parts += [f"--policy {name}" for name in config["policies"]]
+    parts += [f"--seeds {len(config['seeds'])}", "--out DIR"]
+    return " ".join([*parts, "--beside FIRST"] if comparison.beside else parts)
+
+
+def _commands(comparison: Comparison) -> str:
+    if comparison.beside is None:
+        return f"`{command_of(comparison)}`"
+    first = command_of(comparison.beside).replace("--out DIR", "--out FIRST")
+    return f"`{first}`, then `{command_of(comparison)}`"
+
+
+def _provenances(comparison: Comparison) -> dict[str, dict[str, Any]]:
+    if comparison.beside is None:
+        return {"value": comparison.provenance}
+    replaced = ", ".join(label_of(name) for name in comparison.config["policies"])
+    return {"all others": comparison.beside.provenance, replaced: comparison.provenance}
+
+
+def _common(comparison: Comparison) -> str:
+    number_common = len(comparison.common_environments())
+    if not number_common:
+        return "in every environment among those that ran there, since none has all"
+    noun = "environment" if number_common == 1 else "environments"
+    return f"in the {number_common} {noun} in which all ran"
+
+
+def _has_holes(comparison: Comparison, places: list[Place]) -> bool:
+    return any(each.num_environments < len(comparison.environments) for each in places)
 
 
 def _lead(comparison: Comparison, places: list[Place]) -> str:

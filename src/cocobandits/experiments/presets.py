@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from cocobandits.environments import lmm
 from cocobandits.environments.registry import build_environment
 from cocobandits.errors import ConfigurationError, UnknownNameError
-from cocobandits.policies.mtts import MttsSettings
 from cocobandits.policies.registry import policy_names
 from cocobandits.policies.settings import PRESETS, CocoSettings, ModelName
 from cocobandits.study.units import STANDARD_RANGE
@@ -63,11 +62,19 @@ PAPER_RANGE = (-2.0, 2.0)
 
 # What MTTS is told, in the units of rewards. In `lmm` the truth; in `lmm-misspecified` the true
 # mean and variance of the coefficients over both modes; elsewhere a line per arm, and its defaults.
-_MTTS = {
-    "lmm": MttsSettings(lmm.DESIGN, 1.0, lmm.COEFFICIENT_DEVIATION, lmm.USER_DEVIATION),
-    "lmm-misspecified": MttsSettings(
-        lmm.DESIGN, 0.0, math.sqrt(1 + lmm.COEFFICIENT_DEVIATION**2), lmm.USER_DEVIATION
-    ),
+_MTTS: dict[str, dict[str, Any]] = {
+    "lmm": {
+        "design": lmm.DESIGN,
+        "coefficient_mean": 1.0,
+        "coefficient_deviation": lmm.COEFFICIENT_DEVIATION,
+        "user_deviation": lmm.USER_DEVIATION,
+    },
+    "lmm-misspecified": {
+        "design": lmm.DESIGN,
+        "coefficient_mean": 0.0,
+        "coefficient_deviation": math.sqrt(1 + lmm.COEFFICIENT_DEVIATION**2),
+        "user_deviation": lmm.USER_DEVIATION,
+    },
 }
 
 
@@ -191,20 +198,26 @@ class Experiment:
     def settings_for(self, environment: str, policy: str) -> CocoSettings:
         """Complete the settings of the scale for a policy in an environment.
 
+        MTTS is told what is known of the coefficients, RobustAgg how many decisions there will be;
+        its ε is in units of rewards here.
+
         The paper's hyperparameters are of the log-density. Studies that are too large for it have a
         mixture, which learns its own whatever the policy.
         """
         is_paper = policy in PAPER_POLICIES and environment not in STUDIES
         settings = self.scale.settings if is_paper else self.scale.learned
+        if policy in VARIANTS:
+            _, name, values = VARIANTS[policy]
+            changed: dict[str, Any] = {name: replace(getattr(settings, name), **values)}
+            settings = replace(settings, **changed)
+        low, high = self.range_for(environment, policy)
+        unit = (STANDARD_RANGE[1] - STANDARD_RANGE[0]) / (high - low)
+        mtts, robustagg = settings.mtts, settings.robustagg
         if environment in _MTTS:
-            low, high = self.range_for(environment, policy)
-            unit = (STANDARD_RANGE[1] - STANDARD_RANGE[0]) / (high - low)
-            settings = replace(settings, mtts=_MTTS[environment].scaled(unit))
-        if policy not in VARIANTS:
-            return settings
-        _, name, values = VARIANTS[policy]
-        changed: dict[str, Any] = {name: replace(getattr(settings, name), **values)}
-        return replace(settings, **changed)
+            mtts = replace(mtts, **_MTTS[environment]).scaled(unit)
+        num_steps = build_environment(environment).recruitment.num_steps
+        robustagg = replace(robustagg, horizon=num_steps).scaled(unit)
+        return replace(settings, mtts=mtts, robustagg=robustagg)
 
     def range_for(self, environment: str, policy: str) -> tuple[float, float]:
         """Choose the range of arm means that a policy works with in an environment."""

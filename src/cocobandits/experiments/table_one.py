@@ -55,7 +55,7 @@ CRITERIA = (
     Criterion(
         "DR",
         "dynamic recruitment",
-        "Can somebody join in the middle, be served, and be learned from?",
+        "Can somebody join in the middle, and be served by what they themselves gave?",
         "test_somebody_can_join_at_any_time",
     ),
     Criterion(

@@ -14,11 +14,14 @@ Its authors assume rewards on [0, 1], instances that can be drawn at will before
 and counts and sums that start at 1e-6, so that an arm without rewards has the average 1, the best
 there is. Here exp(S_a) is still a bound on how likely noise alone makes such a gap: exp(-2 T gap²)
 is exp(-T gap²/(2σ²)) at σ = 1/2, so S_a = -T_a gap²/(2σ²) with the noise σ, or half of the range
-where rewards are yes or no; and sums start at 1e-6 times the top of the range. An instance is a
-user: G sums the gradients of log π at the statistics before each reward and at the w of that time,
-and J sums (r - b) G, which is the inner double sum; b is the average reward of all other users,
-which this user's arms have no part in, and zero while there are none. After `horizon` rewards the
-instance is finished, and after `batch` of these w takes one step along their average J. Users who
+where rewards are yes or no; and sums start at 1e-6 times the top of the range. Where σ is
+far below the range, an arm that falls short of its top is in effect left until all have been tried.
+An instance is a user: G sums the gradients of log π at the statistics before each
+reward and at the w of that time, and J sums (r - b) G, which is the inner double sum; b is the
+average reward of all other users, which this user's arms have no part in, and zero while there are
+none. After `horizon` rewards the instance is finished, and after `batch` of these log w takes one
+step along w times their average J, its gradient, of at most `most_step`: slopes grow as w⁻³ and
+with gaps in units of σ, so plain steps of w jump from one end of its range to the other. Users who
 leave early teach nothing, nor do rewards beyond the horizon. Only a reward that is added teaches;
 other changes alter the averages that the policy acts on, and what was learned stays. Gradients take
 all arms as choosable.
@@ -57,9 +60,10 @@ class GradBandSettings:
     Attributes:
         horizon: rewards of a user that make a finished instance.
         batch: finished instances per step of w.
-        step_size: what the average gradient is multiplied by.
+        step_size: what the average gradient by log w is multiplied by.
         softness: w at first.
         softness_range: where w is kept.
+        most_step: by how much log w changes at most in a step.
     """
 
     horizon: int = 5
@@ -67,6 +71,7 @@ class GradBandSettings:
     step_size: float = 1.0
     softness: float = 1.0
     softness_range: tuple[float, float] = (0.1, 100.0)
+    most_step: float = 0.25
 
     def __post_init__(self) -> None:
         # Lists come back from JSON; tuples can be hashed.
@@ -77,11 +82,12 @@ class GradBandSettings:
                 raise ConfigurationError(
                     f"Expected a whole number of at least 1; got {name}={value!r}. Use 5."
                 )
-        if not (np.isfinite(self.step_size) and self.step_size >= 0):
-            raise ConfigurationError(
-                f"Expected a number of at least 0; got step_size={self.step_size}. Use 0 to learn "
-                "nothing."
-            )
+        for name in ("step_size", "most_step"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise ConfigurationError(
+                    f"Expected a number of at least 0; got {name}={value}. Use 0 to learn nothing."
+                )
         least, most = self.softness_range
         if not 0 < least <= self.softness <= most < np.inf:
             raise ConfigurationError(
@@ -99,6 +105,7 @@ class Told(NamedTuple):
     horizon: Scalar
     batch: Scalar
     step_size: Scalar
+    most_step: Scalar
     least: Scalar
     most: Scalar
 
@@ -130,8 +137,8 @@ class GradBandPolicy(Policy[GradBandState]):
         low, high = problem.reward_range
         is_binary = problem.rewards == "bernoulli"
         deviation = (high - low) / 2 if is_binary else problem.known_noise()
-        plan = settings.horizon, settings.batch, settings.step_size, *settings.softness_range
-        told = high, deviation**2, *plan
+        plan = settings.horizon, settings.batch, settings.step_size, settings.most_step
+        told = high, deviation**2, *plan, *settings.softness_range
         self._told = Told(*(jnp.asarray(number, dtype=float) for number in told))
 
     @property
@@ -254,7 +261,8 @@ def _is_one_more(before: Statistics, after: Statistics) -> Bool[Array, ""]:
 def _count_instance(lessons: Lessons, product: Scalar, told: Told) -> Lessons:
     """Count a finished instance, and move the softness if the batch is full."""
     gradient, num_finished = lessons.gradient + product, lessons.num_finished + 1
-    moved = lessons.softness + told.step_size * gradient / told.batch
+    step = told.step_size * lessons.softness * gradient / told.batch
+    moved = lessons.softness * jnp.exp(jnp.clip(step, -told.most_step, told.most_step))
     is_full = num_finished >= told.batch
     return lessons._replace(
         softness=jnp.where(is_full, jnp.clip(moved, told.least, told.most), lessons.softness),

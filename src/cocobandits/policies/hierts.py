@@ -15,7 +15,8 @@ is the linear mixed model of MTTS with Φ = I, and shares its algebra; what is p
 those two draws, P(arm is best), without drawing, while its authors draw μ_t once per round for all.
 They assume that μ_q, Σ_q, Σ_0 and σ are known. Here Σ_q = v I, and Σ_0 is fitted to all users by
 empirical Bayes, starting at s² ((1-ρ) I + ρ 11ᵀ) or at what is given in full; `prior_users` = None
-keeps it there.
+keeps it there. What they prove of concurrent users takes every arm once first; with few rewards per
+user that is dear, so it is an option, `tries_all_first`.
 
 Of the criteria of the paper's Table 1 it meets: learning across users (μ*), and concurrent users
 and users who join at any time (sums over whoever there is). Uncertainties are apart in the model
@@ -35,13 +36,15 @@ from cocobandits.errors import ConfigurationError, UnsupportedError
 from cocobandits.models.features import num_terms
 from cocobandits.models.gaussian_mixture import freeze
 from cocobandits.models.linear_mixed import LinearMixedModel
-from cocobandits.policies.base import Problem
+from cocobandits.policies.base import Arms, Problem
 from cocobandits.policies.hierarchy import (
     HierarchyPolicy,
+    HierarchyState,
     NumpyMatrix,
     check_prior_users,
     covariance_matrix,
 )
+from cocobandits.types import ArmVector
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class HierTsSettings:
         user_correlation: ρ, of a user's deviations of two arms.
         user_covariance: Σ_0 itself, arm × arm as nested tuples; s and ρ count for nothing then.
         prior_users: how many users that Σ_0 counts for while it is fitted; None if it is known.
+        tries_all_first: whether every user is given every arm once before anything else.
     """
 
     arm_mean: float = 0.0
@@ -63,6 +67,7 @@ class HierTsSettings:
     user_correlation: float = 0.0
     user_covariance: Any = None
     prior_users: float | None = 10.0
+    tries_all_first: bool = False
 
     def __post_init__(self) -> None:
         # Lists come back from JSON; tuples can be hashed.
@@ -128,6 +133,14 @@ class HierTsPolicy(HierarchyPolicy):
         model = settings.mixed_model(problem, problem.known_noise())
         super().__init__(problem, model, settings.prior_users)
         self.settings = settings
+
+    def probabilities(self, state: HierarchyState, user: int, arms: Arms = None) -> ArmVector:
+        """Compute P(arm is best), or choose among those not tried yet if all are to be first."""
+        counts = state.users.statistics.count[user]
+        is_untried = (counts if arms is None else counts[jnp.asarray(arms)]) == 0
+        if self.settings.tries_all_first and bool(is_untried.any()):
+            return is_untried / jnp.sum(is_untried)
+        return super().probabilities(state, user, arms)
 
     def widened(self, problem: Problem) -> "HierTsPolicy":
         """Give the new arm a common mean of its own, and every user the same correlation with it.

@@ -26,7 +26,7 @@ covers noise and user, and ε is told, not learned.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -63,6 +63,10 @@ class RobustAggSettings:
                 f"Expected a number of at least 0; got dissimilarity={self.dissimilarity}. Use 0 "
                 "for users who are all alike."
             )
+
+    def scaled(self, unit: float) -> "RobustAggSettings":
+        """Translate to units of which there are so many in one of those used here."""
+        return replace(self, dissimilarity=unit * self.dissimilarity)
 
 
 class RobustAggPolicy(PlainPolicy):
