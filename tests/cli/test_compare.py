@@ -39,6 +39,42 @@ def test_the_page_is_written_again_without_running(finished):
     assert page.read_bytes() == before
 
 
+def test_a_policy_is_ranked_beside_a_finished_run(finished, tmp_path):
+    """Only it and the oracle run, with the seeds and environments of the first run."""
+    page = tmp_path / "pages" / "uniform.md"
+    told = ("--quick", "--policy", "uniform", "--beside", finished[0], "--page", page)
+    shown = run("compare", *told, "--jobs", "1", "--out", tmp_path / "run")
+    assert shown.returncode == 0, shown.stderr
+    assert "[2/2]" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == f"Comparison: {page}"
+    text = page.read_text(encoding="utf-8")
+    for name in ("CoIDS", "RobustAgg", "Uniform"):
+        assert f"| {name} |" in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--quick", "--seeds", "2"), "which has seeds [0]"),
+        (("--quick", "--env", "lmm"), "which has no lmm"),
+        ((), "which has another scale"),
+    ],
+)
+def test_what_does_not_fit_is_told_before_the_run(finished, tmp_path, flags, message):
+    told = ("--policy", "uniform", "--beside", finished[0], "--out", tmp_path / "run")
+    shown = run("compare", *flags, *told)
+    assert shown.returncode == 2
+    assert message in " ".join(shown.stderr.split())
+    assert not (tmp_path / "run").exists()
+
+
+def test_resumed_without_a_number_it_has_the_seeds_that_it_had(finished):
+    shown = run("compare", *FLAGS, "--resume", "--out", finished[0])
+    assert shown.returncode == 0, shown.stderr
+    page = (finished[0] / "report" / "comparison.md").read_text(encoding="utf-8")
+    assert "--seeds 1 --out DIR`" in page
+
+
 def test_another_run_in_its_folder_is_refused(finished):
     shown = run(*SMALL, "--env", "lmm", "--resume", "--out", finished[0])
     assert shown.returncode == 2

@@ -149,7 +149,7 @@ def test_where_no_environment_has_all_each_counts_among_those_that_ran(folder):
     write_json(folder / "summary.json", [row for row in rows if row["environment"] == "yes-no"])
     page = write_comparison(folder).read_text(encoding="utf-8")
     assert "in every environment among those that ran there, since none has all" in page
-    assert "3 policies in 1 environments" in page
+    assert "3 policies in 1 environment, 2 seeds each." in page
     assert "Hatched" not in page
 
 
@@ -188,7 +188,7 @@ def test_a_run_beside_another_is_ranked_with_it(folder):
     assert "| mabwiser pooled | 0.50 |" in page
     assert "--seeds 2 --out FIRST`, then `coco compare --env mixture --policy rome" in page
     assert "--policy oracle-ts --seeds 2 --out DIR --beside FIRST`." in page
-    assert "| what | all others | RoME, MTTS, OraclePrior-TS |" in page
+    assert "| what | all others | RoME; MTTS; OraclePrior-TS |" in page
     assert "| cocobandits | 0.6.0 | 0.7.0 |" in page
 
 
@@ -196,8 +196,8 @@ def test_a_run_beside_another_is_ranked_with_it(folder):
     ("oracle", "changes", "message"),
     [
         (50.5, {}, r"same users and noise; .* lost another total in mixture, by 0\.5"),
-        (50.0, {"seeds": [0]}, r"same seeds, \(0,\); .* which has \(0, 1\)"),
-        (50.0, {"scale": "quick"}, r"same scale, quick; .* which has paper"),
+        (50.0, {"seeds": [0]}, r"Expected seeds \[0\]; .* which has seeds \[0, 1\]"),
+        (50.0, {"scale": "quick"}, r"Expected scale='quick'; .* which has another scale"),
     ],
 )
 def test_runs_that_do_not_fit_together_are_refused(folder, oracle, changes, message):
@@ -208,8 +208,43 @@ def test_runs_that_do_not_fit_together_are_refused(folder, oracle, changes, mess
 
 def test_environments_that_the_other_run_has_not_are_refused(folder):
     place = other_run(folder, {("lmm", "oracle-ts"): 50.0})
-    with pytest.raises(StorageError, match=r"same steps, {'lmm': 100}; .* {'lmm': None}"):
+    with pytest.raises(StorageError, match=r"all of the environments; .* which has no lmm\."):
         load_comparison(place, folder)
+
+
+def test_whom_a_run_left_out_somewhere_is_not_taken_from_the_other(folder):
+    """One policy is of one code: what the first run did not try with MTTS stays untried."""
+    left_out = {"left_out": [["yes-no", "ind-ts"]]}
+    means = {("mixture", "ind-ts"): 210.0, ("mixture", "oracle-ts"): 50.0}
+    place = other_run(folder, means | {("yes-no", "oracle-ts"): 40.0}, **left_out)
+    joined = load_comparison(place, folder)
+    assert joined.mean("mixture", "ind-ts") == 210
+    assert not joined.has("yes-no", "ind-ts")
+    assert joined.has("yes-no", "coids")
+
+
+def test_a_run_is_not_put_beside_itself(folder):
+    with pytest.raises(StorageError, match=r"Expected two runs; .* Choose another --out"):
+        load_comparison(folder, folder)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "num_seeds", "expected"),
+    [(1, 3, "leaves out"), (2, 4, "do not hide"), (8, 10, "do not hide"), (2, 10, "leaves out")],
+)
+def test_what_compiles_is_left_out_where_less_than_half_can(folder, jobs, num_seeds, expected):
+    config = json.loads((folder / "config.json").read_text())
+    rows = json.loads((folder / "summary.json").read_text())
+    write_json(folder / "config.json", config | {"seeds": list(range(num_seeds))})
+    first = [row for row in rows if row["seed"] == 0]
+    every = [row | {"seed": seed} for seed in range(num_seeds) for row in first]
+    write_json(folder / "summary.json", every)
+    write_json(folder / "provenance.json", {"jobs": jobs})
+    page = write_comparison(folder).read_text(encoding="utf-8")
+    [told] = re.findall(
+        r"with (\d) process(?:es)? at once; the first .*?(leaves out|do not hide)", page
+    )
+    assert told == (str(jobs), expected)
 
 
 def test_whole_run_is_made_by_the_shortest_command(folder):
@@ -326,7 +361,8 @@ def test_unfinished_runs_are_refused(folder):
     rows = json.loads((folder / "summary.json").read_text())
     write_json(folder / "summary.json", rows[:-1])
     with pytest.raises(
-        StorageError, match=r"every seed.*yes-no / oracle-ts is not whole.*coco compare --resume"
+        StorageError,
+        match=r"every seed.*yes-no / oracle-ts is not whole.*started with, and --resume",
     ):
         load_comparison(folder)
 

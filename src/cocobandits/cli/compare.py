@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from cocobandits.cli.extras import needs_experiments
-from cocobandits.cli.running import run_experiment
+from cocobandits.cli.running import num_seeds, run_experiment
 
 
 def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -47,8 +47,8 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
     beside: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of a finished comparison: only the policies asked for are run, and ranked "
-            "with those in it."
+            help="Folder of a finished comparison: only the policies asked for and oracle-ts are "
+            "run, and ranked with all in it; seeds and environments are its own unless given."
         ),
     ] = None,
     page: Annotated[
@@ -72,19 +72,29 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
     from cocobandits.experiments.comparison import (  # noqa: PLC0415
         OURS,
         YARDSTICK,
+        check_fit,
+        check_places,
         read_comparison,
     )
     from cocobandits.experiments.comparison_page import write_comparison  # noqa: PLC0415
 
     console = Console()
-    if beside is not None:
-        read_comparison(beside)  # what cannot be read is told before the run, not after
     if not show:
-        always = () if beside else (OURS, YARDSTICK)
-        wanted = [*(policy or presets.COMPARED), *always]
+        asked = num_seeds(seeds, out, resume)
+        wanted = list(policy or presets.COMPARED)
+        if beside is None:
+            wanted += [OURS, YARDSTICK]
+        else:
+            check_places(out, beside)
+            first = read_comparison(beside)
+            asked, env = asked or len(first.seeds), env or list(first.environments)
         experiment = presets.Experiment.declare(
-            presets.comparison(quick), env or list(presets.COMPARED_ENVIRONMENTS), wanted, seeds
+            presets.comparison(quick), env or list(presets.COMPARED_ENVIRONMENTS), wanted, asked
         )
+        if beside is not None:
+            # What does not fit is told before the run, not after.
+            names = experiment.seeds, experiment.scale.name, experiment.environments
+            check_fit(first, beside, *names)
         run_experiment(console, experiment, out, jobs, resume)
     written = write_comparison(out, beside, page)
     console.print(f"Comparison: {written}", soft_wrap=True, markup=False)

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from cocobandits.cli.extras import needs_experiments
-from cocobandits.cli.running import run_experiment
+from cocobandits.cli.running import num_seeds, run_experiment
 
 
 def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -57,8 +57,9 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     console = Console()
     scale = presets.scale(quick, nodes, model)  # type: ignore[arg-type]
-    experiment = presets.Experiment.declare(scale, env, policy, seeds)
     place = Path("runs") / scale.name if out is None else out
+    asked = num_seeds(seeds, place, resume)
+    experiment = presets.Experiment.declare(scale, env, policy, asked)
     run_experiment(console, experiment, place, jobs, resume)
     console.print("Writing the report.")
     console.print(f"Report: {write_report(place)}", soft_wrap=True, markup=False)

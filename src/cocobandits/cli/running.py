@@ -39,3 +39,10 @@ def run_experiment(
     todo = [task for task in tasks if not runner.is_done(folder, task)]
     show(console, runner.run(folder, todo, num_jobs), todo, len(tasks) - len(todo), folder.path)
     folder.finish(runner.cells_of(experiment))
+
+
+def num_seeds(seeds: int | None, place: Path, is_resumed: bool) -> int | None:
+    """Choose as many seeds as are asked for, or else as the run had that is resumed."""
+    from cocobandits.experiments.folder import num_seeds_of  # noqa: PLC0415
+
+    return num_seeds_of(place) if seeds is None and is_resumed else seeds

@@ -98,6 +98,7 @@ def load_comparison(folder: Path, beside: Path | None = None) -> Comparison:
     """
     comparison = read_comparison(folder)
     if beside is not None:
+        check_places(folder, beside)
         comparison = _joined(comparison, read_comparison(beside), beside)
     for policy in (OURS, YARDSTICK):
         if policy not in comparison.policies:
@@ -108,27 +109,51 @@ def load_comparison(folder: Path, beside: Path | None = None) -> Comparison:
     return comparison
 
 
-def _joined(ours: Comparison, other: Comparison, place: Path) -> Comparison:
-    """Take what the first has not from the second, in the environments of the first."""
-    for name, mine, theirs in (
-        ("seeds", ours.seeds, other.seeds),
-        ("scale", ours.config.get("scale"), other.config.get("scale")),
-        ("steps", ours.steps, {name: other.steps.get(name) for name in ours.environments}),
+def check_places(folder: Path, beside: Path) -> None:
+    """Refuse a run beside itself.
+
+    Raises:
+        StorageError: both are one folder.
+    """
+    if folder.resolve() == beside.resolve():
+        raise StorageError(
+            f"Expected two runs; got out={str(folder)!r} and beside={str(beside)!r}, the same "
+            "folder. Choose another --out."
+        )
+
+
+def check_fit(other: Comparison, place: Path, seeds: Any, scale: str, environments: Any) -> None:
+    """Refuse to put a run of these seeds and environments at this scale beside another.
+
+    Raises:
+        StorageError: it has other seeds, another scale, or not all of the environments.
+    """
+    missing = [name for name in environments if name not in other.environments]
+    for expected, told in (
+        (f"seeds {list(seeds)}", "" if seeds == other.seeds else f"seeds {list(other.seeds)}"),
+        (f"scale={scale!r}", "" if scale == other.config.get("scale") else "another scale"),
+        ("all of the environments", f"no {', '.join(missing)}" if missing else ""),
     ):
-        if mine != theirs:
+        if told:
             raise StorageError(
-                f"Expected the same {name}, {mine}; got beside={str(place)!r}, which has {theirs}. "
-                "Make both runs with the same seeds and scale, in environments that both have."
+                f"Expected {expected}; got beside={str(place)!r}, which has {told}. Make both runs "
+                "with the same seeds and scale, in environments that both have."
             )
+
+
+def _joined(ours: Comparison, other: Comparison, place: Path) -> Comparison:
+    """Take whom the first did not run from the second, in the environments of the first."""
+    check_fit(other, place, ours.seeds, str(ours.config.get("scale")), ours.environments)
     for name in ours.environments:
         gap = np.max(np.abs(ours.totals[name, REFERENCE] - other.totals[name, REFERENCE]))
         if gap > _TOLERANCE:
             raise StorageError(
                 f"Expected the same users and noise; got beside={str(place)!r}, in which "
                 f"{REFERENCE} lost another total in {name}, by {gap:.3g}. Make both with the same "
-                "environments."
+                "code of environments."
             )
-    added = [key for key in other.totals if key[0] in ours.environments]
+    mine = set(ours.policies)
+    added = [key for key in other.totals if key[0] in ours.steps and key[1] not in mine]
     return replace(
         ours,
         policies=tuple(dict.fromkeys(other.policies + ours.policies)),
@@ -163,8 +188,8 @@ def read_comparison(folder: Path) -> Comparison:
         if not all(cell and _is_whole(cell) for cell in cells):
             raise StorageError(
                 f"Expected every seed of every cell; got folder={str(folder)!r}, in which "
-                f"{environment} / {policy} is not whole. Finish it with `coco compare --resume "
-                f"--out {folder}`."
+                f"{environment} / {policy} is not whole. Finish it: give the command it was "
+                "started with, and --resume."
             )
         whole = [cell for cell in cells if cell]
         steps[environment] = whole[0]["steps"]

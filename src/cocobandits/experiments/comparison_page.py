@@ -31,8 +31,6 @@ _TICKS = {"yes": "✓", "no": "✗", "n/a": "n/a"}
 _TESTS = "tests/contracts/test_table_one.py"
 _EMPTY = """ Hatched: the system assumes
 normal rewards, and was not run where they are yes or no."""
-# From so many seeds on, those in which a process compiled do not move the median.
-_ENOUGH_SEEDS = 5
 _MANY = "the first cells of a process compile, which the median leaves out"
 _FEW = "the first cells of a process compile, which so few seeds do not hide"
 _PAGE = """# All systems on one bench
@@ -43,18 +41,18 @@ Every policy meets the same users and the same noise on a seed, and works on the
 that the environment declares. NPM-TS and GIDS have the paper's hyperparameters where the population
 is held as a log-density, {ours} learns its own; in studies that are too large for it, all three
 learn a mixture. All others have the defaults of their settings, which were chosen on a few seeds of
-the paper's environments, or the setting that their name tells. {ours} and GradBand are told how
-often a user is served, RobustAgg how many decisions there will be; its ε is 0.9 unless its name
-tells another, in units of rewards. KMTL-UCB shares nothing between arms. MTTS, in both forms, is
-told the true design and deviations in `lmm`; in `lmm-misspecified` the same, with mean and variance
-of the coefficients over both modes.
+the paper's environments, and of `yes-no` for GradBand, or the setting that their name tells. {ours}
+and GradBand are told how often a user is served, RobustAgg how many decisions there will be; its ε
+is 0.9 unless its name tells another, in units of rewards. KMTL-UCB shares nothing between arms.
+MTTS, in both forms, is told the true design and deviations in `lmm`; in `lmm-misspecified` the
+same, with mean and variance of the coefficients over both modes.
 
 ## Ranking
 
 By the mean rank of the average total regret, {common}; share is that regret over {yardstick}'s, as
 a geometric mean over these. A mean rank is no test, and variants of one system crowd its
 neighbours: see the paired differences. Times are per interaction, decision and update together, the
-median over seeds averaged over the same environments, with {jobs} processes at once; {compiling}.
+median over seeds averaged over the same environments, with {processes} at once; {compiling}.
 
 {ranking}
 
@@ -134,8 +132,8 @@ def render(comparison: Comparison, places: list[Place], figure: str, peers: str 
         **names,
         lead=_lead(comparison, places),
         common=_common(comparison),
-        jobs=comparison.provenance.get("jobs", "several"),
-        compiling=_MANY if len(comparison.seeds) >= _ENOUGH_SEEDS else _FEW,
+        processes=_processes(comparison),
+        compiling=_MANY if _is_median_free_of_compiling(comparison) else _FEW,
         empty=_EMPTY if _has_holes(comparison, places) else "",
         ranking=table(_ranking(places)),
         figure=figure,
@@ -176,28 +174,49 @@ def _commands(comparison: Comparison) -> str:
 def _provenances(comparison: Comparison) -> dict[str, dict[str, Any]]:
     if comparison.beside is None:
         return {"value": comparison.provenance}
-    replaced = ", ".join(label_of(name) for name in comparison.config["policies"])
+    replaced = "; ".join(label_of(name) for name in comparison.config["policies"])
     return {"all others": comparison.beside.provenance, replaced: comparison.provenance}
 
 
+def _numbers_of_jobs(comparison: Comparison) -> list[int]:
+    runs = (comparison.beside or comparison, comparison)
+    found = [run.provenance["jobs"] for run in runs if "jobs" in run.provenance]
+    return list(dict.fromkeys(found))
+
+
+def _processes(comparison: Comparison) -> str:
+    jobs = _numbers_of_jobs(comparison)
+    told = " and ".join(map(str, jobs)) or "several"
+    return f"{told} process" if jobs == [1] else f"{told} processes"
+
+
+def _is_median_free_of_compiling(comparison: Comparison) -> bool:
+    """Tell whether less than half of the seeds can be the first of a process."""
+    jobs = _numbers_of_jobs(comparison)
+    return bool(jobs) and 2 * max(jobs) < len(comparison.seeds)
+
+
 def _common(comparison: Comparison) -> str:
-    number_common = len(comparison.common_environments())
-    if not number_common:
+    num_common = len(comparison.common_environments())
+    if not num_common:
         return "in every environment among those that ran there, since none has all"
-    noun = "environment" if number_common == 1 else "environments"
-    return f"in the {number_common} {noun} in which all ran"
+    return f"in the {_counted(num_common, 'environment')} in which all ran"
 
 
 def _has_holes(comparison: Comparison, places: list[Place]) -> bool:
     return any(each.num_environments < len(comparison.environments) for each in places)
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _lead(comparison: Comparison, places: list[Place]) -> str:
     first = places[0]
     return (
-        f"{len(places)} policies in {len(comparison.environments)} environments, "
-        f"{len(comparison.seeds)} seeds each. First by mean rank: {label_of(first.policy)}, "
-        f"{number(first.mean_rank)}; then {label_of(places[1].policy)}, "
+        f"{len(places)} policies in {_counted(len(comparison.environments), 'environment')}, "
+        f"{_counted(len(comparison.seeds), 'seed')} each. First by mean rank: "
+        f"{label_of(first.policy)}, {number(first.mean_rank)}; then {label_of(places[1].policy)}, "
         f"{number(places[1].mean_rank)}."
     )
 

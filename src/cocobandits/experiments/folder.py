@@ -2,7 +2,7 @@
 
 A cell is written beside its place and moved there in one step, and is never written again. When
 all cells are there they are put together, in an order that does not depend on who finished when,
-so an interrupted and resumed run leaves the same files as one that was left alone.
+so an interrupted and resumed run leaves the same tables as one that was left alone.
 """
 
 import hashlib
@@ -226,6 +226,14 @@ class RunFolder:
         beside = self.path / f"{_PARTIAL}{os.getpid()}-{name}"
         write(beside)
         beside.replace(self.path / name)
+
+
+def num_seeds_of(path: Path) -> int | None:
+    """Count the seeds that a run was last asked for; None where there is no run to be read."""
+    try:
+        return len(json.loads((path / "config.json").read_text(encoding="utf-8"))["seeds"]) or None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _write_table(path: Path, table: pa.Table) -> None:

@@ -136,10 +136,11 @@ class HierTsPolicy(HierarchyPolicy):
 
     def probabilities(self, state: HierarchyState, user: int, arms: Arms = None) -> ArmVector:
         """Compute P(arm is best), or choose among those not tried yet if all are to be first."""
-        counts = state.users.statistics.count[user]
-        is_untried = (counts if arms is None else counts[jnp.asarray(arms)]) == 0
-        if self.settings.tries_all_first and bool(is_untried.any()):
-            return is_untried / jnp.sum(is_untried)
+        if self.settings.tries_all_first:
+            counts = state.users.statistics.count[user]
+            is_untried = (counts if arms is None else counts[jnp.asarray(arms)]) == 0
+            if bool(is_untried.any()):
+                return is_untried / jnp.sum(is_untried)
         return super().probabilities(state, user, arms)
 
     def widened(self, problem: Problem) -> "HierTsPolicy":
