@@ -26,9 +26,10 @@ _SECTION = """## What people install today
 
 {packages}: Thompson sampling with a regression on the context per
 arm (per user, with counts where rewards are yes or no); every user alone, all users pooled, or
-pooled with a one-hot feature for every user. Priors and noise follow from what the study declares.
-Regrets are means ± standard error; share and time as above, over the environments in which all of
-these have numbers. Libraries' times are those of the processor, on one thread.
+pooled with a one-hot feature for every user. Priors and noise follow from what the study declares;
+where users are pooled, bayesianbandits learns the noise. Regrets are means ± standard error; share
+and time as above, over the environments in which all of these have numbers. Libraries' times are
+those of the processor, on one thread.
 
 {table}
 
