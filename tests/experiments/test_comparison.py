@@ -213,7 +213,7 @@ def test_environments_that_the_other_run_has_not_are_refused(folder):
 
 
 def test_whom_a_run_left_out_somewhere_is_not_taken_from_the_other(folder):
-    """One policy is of one code: what the first run did not try with MTTS stays untried."""
+    """One policy is of one code: where the first run left Ind-TS out, it stays out."""
     left_out = {"left_out": [["yes-no", "ind-ts"]]}
     means = {("mixture", "ind-ts"): 210.0, ("mixture", "oracle-ts"): 50.0}
     place = other_run(folder, means | {("yes-no", "oracle-ts"): 40.0}, **left_out)

@@ -60,9 +60,10 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Example: coco compare --quick --env mixture --env partial --seeds 2
 
-    `coids`, `oracle-ts` and `ind-ts` always take part: others are compared with the first, and
-    regrets are shown as shares of the last one's. Ctrl-C keeps all finished cells; the same command
-    with --resume goes on. With --show only --out, --beside and --page count.
+    `coids`, `oracle-ts` and `ind-ts` always take part, in this run or in the one beside it: others
+    are compared with the first, and regrets are shown as shares of the last one's. Ctrl-C keeps all
+    finished cells; the same command with --resume goes on. With --show only --out,
+    --beside and --page count.
 
     Rank a policy without running all others again:
     coco compare --policy hierts --beside runs/compare --out runs/hierts
