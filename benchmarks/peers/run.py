@@ -22,10 +22,9 @@ from threadpoolctl import threadpool_limits
 # Run as a script, its own folder is on the path, and the package that it belongs to is not.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import cocobandits
 from cocobandits.environments.registry import build_environment
-from cocobandits.experiments.folder import source_digest
 from cocobandits.experiments.presets import COMPARED_ENVIRONMENTS, GROUPS
+from cocobandits.experiments.provenance import environments_digest, source_digest
 from cocobandits.simulation.world import draw_world
 from peers.adapters import PEERS, build_peer
 from peers.task import Encoder
@@ -62,10 +61,9 @@ def run_cell(name: str, policy: str, seed: int) -> dict[str, Any]:
 
 def provenance() -> dict[str, Any]:
     """Tell with which packages cells are made, and by which code."""
-    ours = Path(cocobandits.__file__).parent
     return {
         "packages": {name: version(name) for name in PACKAGES},
-        "environments_sha256": source_digest(ours, ("environments", "simulation")),
+        "environments_sha256": environments_digest(),
         "adapters_sha256": source_digest(Path(__file__).parents[1], ("peers",)),
     }
 

@@ -1,10 +1,14 @@
 """`coco compare` as a real process: a run, its page again, and what it refuses."""
 
+import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from coco_process import run
+
+from cocobandits.experiments.presets import VARIANTS
 
 FLAGS = ("--quick", "--env", "diet", "--policy", "robustagg", "--policy", "mtts-fitted")
 SMALL = ("compare", *FLAGS, "--seeds", "1")
@@ -50,6 +54,24 @@ def test_a_policy_is_ranked_beside_a_finished_run(finished, tmp_path):
     text = page.read_text(encoding="utf-8")
     for name in ("CoIDS", "RobustAgg", "Uniform"):
         assert f"| {name} |" in text
+
+
+def test_a_run_beside_one_without_ours_is_refused_before_it_starts(finished, tmp_path):
+    first = tmp_path / "first"
+    shutil.copytree(finished[0], first)
+    config = json.loads((first / "config.json").read_text())
+    config["policies"].remove("coids")
+    (first / "config.json").write_text(json.dumps(config))
+    told = ("--quick", "--policy", "uniform", "--beside", first)
+    shown = run("compare", *told, "--out", tmp_path / "run")
+    assert shown.returncode == 2
+    assert "has no coids" in " ".join(shown.stderr.split())
+    assert not (tmp_path / "run").exists()
+
+
+def test_variants_are_named_where_policies_are_asked_for():
+    shown = run("compare", "--help", width=400)
+    assert all(f" {name}" in shown.stdout for name in VARIANTS)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_committed_runs_have_all_systems_in_all_environments():
 
 def test_libraries_met_all_environments_and_seeds():
     comparison = load_comparison(MENDED, COMPARE)
-    _, cells = read_peers(COMPARE / FILE)
+    _, cells, _ = read_peers(COMPARE / FILE)
     beside = beside_peers(comparison, cells)
     libraries = set(beside.policies) - set(comparison.policies)
     assert {name.partition(" ")[0] for name in libraries} == {"mabwiser", "bayesianbandits"}

@@ -257,7 +257,8 @@ def test_whole_run_is_made_by_the_shortest_command(folder):
 
 def write_peers(folder, cells):
     packages = {"mabwiser": "2.7.4", "bayesianbandits": "1.5.0"}
-    write_json(folder / "peers.json", {"packages": packages, "cells": cells})
+    found = {"packages": packages, "environments_sha256": "ab12", "cells": cells}
+    write_json(folder / "peers.json", found)
 
 
 def peer_cells(environment, policy, mean, seeds=(0, 1)):
@@ -320,9 +321,21 @@ def test_shares_of_libraries_are_of_the_environments_that_all_have(folder):
     assert "| bayesianbandits pooled | 0.75 | 1.0 | – | 120.0 ± 1.0 |" in page
 
 
-def test_libraries_without_a_whole_cell_are_left_out(folder):
+def test_libraries_without_a_whole_cell_are_missed(folder):
     write_peers(folder, peer_cells("mixture", "mabwiser pooled", 100.0, seeds=(1,)))
-    assert "What people install" not in write_comparison(folder).read_text(encoding="utf-8")
+    page = write_comparison(folder).read_text(encoding="utf-8")
+    assert "no library met all steps of all 2 seeds. `make peers` runs" in page
+
+
+def test_libraries_have_the_environments_of_the_run(folder):
+    """Known of runs that tell; a run that does not is believed."""
+    write_peers(folder, peer_cells("mixture", "mabwiser pooled", 100.0))
+    provenance = json.loads((folder / "provenance.json").read_text())
+    write_json(folder / "provenance.json", provenance | {"environments_sha256": "ab12"})
+    assert "mabwiser pooled" in write_comparison(folder).read_text(encoding="utf-8")
+    write_json(folder / "provenance.json", provenance | {"environments_sha256": "cd34"})
+    with pytest.raises(StorageError, match=r"other code of environments.*`make peers` again"):
+        write_comparison(folder)
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"packages": {}, "cells": []}'])

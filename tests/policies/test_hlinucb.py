@@ -89,12 +89,21 @@ class Literal:
             if count:
                 self.observe(user, arm, [float(statistics.total[arm]) / count] * count)
 
+    def alphas(self, user, arm):
+        """α and α₂; by the authors' schedule, in rewards of the owners of weights and features."""
+        if self.settings.alpha is not None:
+            return self.settings.alpha, self.settings.hidden_alpha
+        times = [
+            sum(entry.user == user for entry in self.log),
+            sum(entry.arm == arm for entry in self.log),
+        ]
+        times = times[::-1] if self.is_transposed else times
+        return [0.1 * np.sqrt(np.log(time + 1)) + 0.1 * (1 - 0.8**time) for time in times]
+
     def scores(self, user):
         scores = []
-        alpha, time = self.settings.alpha, sum(entry.user == user for entry in self.log)
-        if alpha is None:
-            alpha = 0.1 * np.sqrt(np.log(time + 1)) + 0.1 * (1 - 0.8**time)
         for arm in range(self.num_arms):
+            alpha, hidden_alpha = self.alphas(user, arm)
             seen = self.seen(user, arm)
             hidden, hidden_precision = self.hidden(user, arm)
             theta, precision = self.theta(user, arm)
@@ -102,8 +111,7 @@ class Literal:
             scores.append(
                 z @ theta
                 + alpha * np.sqrt(z @ np.linalg.inv(precision) @ z)
-                + self.settings.hidden_alpha
-                * np.sqrt(inner @ np.linalg.inv(hidden_precision) @ inner)
+                + hidden_alpha * np.sqrt(inner @ np.linalg.inv(hidden_precision) @ inner)
             )
         return np.array(scores)
 

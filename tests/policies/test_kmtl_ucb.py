@@ -27,7 +27,12 @@ SETTINGS = {
     "independent": KmtlUcbSettings("independent", 0.7, 0.05, 0.6),
     "pooled": KmtlUcbSettings("pooled", 0.7, 0.05, 0.6),
     "given": KmtlUcbSettings(MATRIX, 1.3, 0.2, 0.9),
-    "estimated": KmtlUcbSettings("estimated", 1.3, 0.05, 0.6, contrast=2.5),
+    "by contexts": KmtlUcbSettings(
+        "contexts", 1.3, 0.05, 0.6, contrast=2.5, similarity_bandwidth=0.4
+    ),
+    "by rewards": KmtlUcbSettings(
+        "rewards", 1.3, 0.05, 0.6, contrast=1.5, similarity_bandwidth=0.8
+    ),
     "own deviation": KmtlUcbSettings(MATRIX, 0.7, 0.05, 0.6, user_share=0.4),
 }
 
@@ -54,8 +59,8 @@ def features_of(context):
     return np.mean([[x, group == 0, group == 1] for x, group in points], axis=0)
 
 
-def radial(settings, first, second):
-    return math.exp(-settings.bandwidth * sum((first - second) ** 2))
+def radial(bandwidth, first, second):
+    return math.exp(-bandwidth * sum((first - second) ** 2))
 
 
 def similarity_of(settings, rows, points, num_arms=3):
@@ -63,13 +68,18 @@ def similarity_of(settings, rows, points, num_arms=3):
         return np.eye(num_arms)
     if settings.similarity == "pooled":
         return np.ones((num_arms, num_arms))
-    if settings.similarity != "estimated":
+    if settings.similarity not in ("contexts", "rewards"):
         return np.array(settings.similarity)
-    similarity = np.eye(num_arms)
-    seen = {a: [points[user] for user, arm, _ in rows if arm == a] for a in range(num_arms)}
+    similarity, seen = np.eye(num_arms), {arm: [] for arm in range(num_arms)}
+    for user, arm, _ in rows:
+        # A user's average; the range of rewards is four wide.
+        average = np.mean([r for who, what, r in rows if (who, what) == (user, arm)])
+        told = [average / 2] if settings.similarity == "rewards" else []
+        seen[arm].append(np.array([*points[user], *told]))
 
     def mean(first, second):
-        return np.mean([radial(settings, x, y) for x in seen[first] for y in seen[second]])
+        bandwidth = settings.similarity_bandwidth
+        return np.mean([radial(bandwidth, x, y) for x in seen[first] for y in seen[second]])
 
     for i in range(num_arms):
         for j in range(num_arms):
@@ -87,7 +97,7 @@ def dense_scores(settings, contexts, histories, user, num_arms=3):
 
     def kernel(first, second):
         (i, a), (j, b) = first, second
-        near = radial(settings, points[i], points[j]) + settings.user_share * (i == j)
+        near = radial(settings.bandwidth, points[i], points[j]) + settings.user_share * (i == j)
         return similarity[a, b] * near
 
     matrix = np.array([[kernel(one[:2], two[:2]) for two in rows] for one in rows])
@@ -145,9 +155,9 @@ def test_missing_values_are_expected_ones(policy):
         np.testing.assert_allclose(policy.scores(state, user), expected, atol=1e-10)
 
 
-def test_estimated_similarity_is_about_contexts_not_rewards():
+def test_published_similarity_is_about_contexts_not_rewards():
     """Arms given to the same users are entirely alike, whatever their rewards are."""
-    settings = KmtlUcbSettings("estimated", 1.3, 0.05, 0.0)
+    settings = KmtlUcbSettings("contexts", 1.3, 0.05, 0.0)
     policy = KmtlUcbPolicy(Problem(2, (None, 2), (-2.0, 2.0), 0.1), settings)
     state = learned(policy, CONTEXTS, [[(0, 1.5), (1, -1.5)]] * 4)
     scores = np.asarray(policy.scores(state, 0))
@@ -188,7 +198,20 @@ def test_ties_share_equally():
     np.testing.assert_array_equal(highest_probability(scores, (0, 2, 3)), [0.0, 1.0, 0.0])
 
 
-@pytest.mark.parametrize("name", ["independent", "pooled", "estimated"])
+def test_similarity_by_rewards_tells_arms_apart_that_were_given_alike():
+    """As above, but now unequal rewards keep arms apart, and equal ones do not."""
+    settings = KmtlUcbSettings("rewards", 1.3, 0.05, 0.0)
+    policy = KmtlUcbPolicy(Problem(2, (None, 2), (-2.0, 2.0), 0.1), settings)
+    apart = policy.scores(learned(policy, CONTEXTS, [[(0, 1.5), (1, -1.5)]] * 4), 0)
+    assert apart[0] > 1.0
+    assert apart[1] < -1.0
+    rewards = (1.5, -1.2, 0.3, 0.8)
+    alike = policy.scores(learned(policy, CONTEXTS, [[(0, r), (1, r)] for r in rewards]), 0)
+    np.testing.assert_allclose(alike[0], alike[1], atol=1e-10)
+    assert alike[0] > 0.5
+
+
+@pytest.mark.parametrize("name", ["independent", "pooled", "by contexts", "by rewards"])
 def test_a_new_arm_is_like_the_others_as_far_as_they_are_alike(name):
     policy = KmtlUcbPolicy(PROBLEM, SETTINGS[name])
     wider, state = policy.add_arm(jax.random.key(0), learned(policy))

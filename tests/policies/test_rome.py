@@ -82,35 +82,42 @@ def dense_posterior(weights, pulls, contexts=CONTEXTS):
             shift += pulls[user, candidate] * phi
             forms.append(phi)
     covariance = np.linalg.inv(precision)
-    gain = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(prior)[1]
+    gains = []
+    for user in range(len(contexts)):
+        added_up = np.zeros((block, size))
+        added_up[:, :block] = added_up[:, block * (1 + user) : block * (2 + user)] = np.eye(block)
+        half = covariance @ added_up.T
+        sizes = [np.linalg.slogdet(each)[1] for each in (added_up @ half, half.T @ prior @ half)]
+        gains.append(sizes[0] - sizes[1])
     mean = np.array(forms) @ covariance @ shift
     spread = np.array(forms) @ covariance @ np.array(forms).T
-    return mean.reshape(len(contexts), -1), spread, gain
+    return mean.reshape(len(contexts), -1), spread, np.array(gains)
 
 
 def test_forms_match_dense_algebra_over_all_users(state):
-    """θ̂, V⁻¹ and log det V along every user's φ; different arms do not correlate."""
+    """θ̂, V⁻¹ and the gain of every user; different arms do not correlate."""
     terms = jnp.asarray([terms_of(context) for context in CONTEXTS])
     evidence = jax.tree.map(lambda rows: rows[:4], state.evidence)
     weights, pulls = (np.asarray(field).sum(axis=1) for field in evidence[:2])
     assert np.count_nonzero(weights) == 6
-    expected, spread, gain = dense_posterior(weights, pulls)
+    expected, spread, gains = dense_posterior(weights, pulls)
+    assert gains.min() > 0.1
     for user in range(4):
         mean, variance, found = forms_of(terms, evidence, jnp.asarray(user), (SHARED, OWN))
         own = spread[2 * user : 2 * user + 2, 2 * user : 2 * user + 2]
         np.testing.assert_allclose(mean, expected[user], atol=1e-10)
         np.testing.assert_allclose(np.diag(variance), own, atol=1e-10)
-        np.testing.assert_allclose(found, gain, atol=1e-10)
+        np.testing.assert_allclose(found, gains[user], atol=1e-10)
 
 
 def literal_law(evidence, user, num_users=4):
     """Compute mean, deviation and P(control | candidate) from dense algebra."""
     weights, pulls = (np.asarray(field)[:4].sum(axis=1) for field in evidence[:2])
-    mean, spread, gain = dense_posterior(weights, pulls)
+    mean, spread, gains = dense_posterior(weights, pulls)
     deviation = np.sqrt(np.diag(spread).reshape(4, -1)[user])
     confidence = 2 * np.log(2 * num_users * (num_users + 1) / 0.01)
     floor = 10 * max(1, np.log(num_users) ** 0.75)
-    beta, first = (SCALE * np.sqrt(confidence + more) + floor for more in (gain, 0))
+    beta, first = (SCALE * np.sqrt(confidence + more) + floor for more in (gains[user], 0))
     return mean[user], SCALE * beta / first * deviation
 
 

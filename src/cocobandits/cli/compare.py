@@ -24,8 +24,8 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
         list[str] | None,
         typer.Option(
             "--policy",
-            help="A policy, or mtts-fitted, kmtl-ucb-own, robustagg-0.2 or robustagg-0; repeat for "
-            "more.",
+            help="A policy, or a variant of one: mtts-fitted, kmtl-ucb-independent, "
+            "kmtl-ucb-contexts, kmtl-ucb-own, robustagg-0.2 or robustagg-0; repeat for more.",
         ),
     ] = None,
     seeds: Annotated[
@@ -73,6 +73,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
     from cocobandits.experiments.comparison import (  # noqa: PLC0415
         OURS,
         YARDSTICK,
+        check_compared,
         check_fit,
         check_places,
         read_comparison,
@@ -96,6 +97,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
             # What does not fit is told before the run, not after.
             names = experiment.seeds, experiment.scale.name, experiment.environments
             check_fit(first, beside, *names)
+            check_compared({*first.policies, *experiment.policies}, beside)
         run_experiment(console, experiment, out, jobs, resume)
     written = write_comparison(out, beside, page)
     console.print(f"Comparison: {written}", soft_wrap=True, markup=False)

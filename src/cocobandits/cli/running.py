@@ -25,7 +25,8 @@ def run_experiment(
     """
     from cocobandits.cli.progress import show  # noqa: PLC0415 - heavy, and needs the extra
     from cocobandits.experiments import runner  # noqa: PLC0415
-    from cocobandits.experiments.folder import RunFolder, num_cores  # noqa: PLC0415
+    from cocobandits.experiments.folder import RunFolder  # noqa: PLC0415
+    from cocobandits.experiments.provenance import num_cores  # noqa: PLC0415
 
     # A polite request to end is treated like Ctrl-C, also where a shell made background jobs deaf.
     for request in (signal.SIGINT, signal.SIGTERM):

@@ -5,6 +5,7 @@ interactions are not needed to say who lost how much. A run may stand beside a f
 has not is taken from there, so that a new policy is ranked without running all others again.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -100,13 +101,22 @@ def load_comparison(folder: Path, beside: Path | None = None) -> Comparison:
     if beside is not None:
         check_places(folder, beside)
         comparison = _joined(comparison, read_comparison(beside), beside)
+    check_compared(comparison.policies, folder)
+    return comparison
+
+
+def check_compared(policies: Iterable[str], folder: Path) -> None:
+    """Refuse a comparison without those who are always compared.
+
+    Raises:
+        StorageError: one of them is missing.
+    """
     for policy in (OURS, YARDSTICK):
-        if policy not in comparison.policies:
+        if policy not in policies:
             raise StorageError(
                 f"Expected a run with {OURS} and {YARDSTICK}; got folder={str(folder)!r}, which "
                 f"has no {policy}. Name a run that has both with --beside."
             )
-    return comparison
 
 
 def check_places(folder: Path, beside: Path) -> None:

@@ -4,7 +4,6 @@ Written from the outline of a run, as Markdown with figures beside it. The same 
 bytes.
 """
 
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,19 @@ from cocobandits.experiments.comparison import (
     rank,
 )
 from cocobandits.experiments.comparison_figure import heat_map
+from cocobandits.experiments.comparison_tables import (
+    differences_table,
+    ranking_table,
+    regrets_table,
+    verdicts_table,
+)
 from cocobandits.experiments.drawing import label_of
-from cocobandits.experiments.estimates import DASH, difference, estimate, number
+from cocobandits.experiments.estimates import number
 from cocobandits.experiments.markdown import table
 from cocobandits.experiments.peers_table import peers_section
-from cocobandits.experiments.table_one import CRITERIA, PUBLISHED, TABLE
-from cocobandits.experiments.tables import Table, facts_table
+from cocobandits.experiments.table_one import CRITERIA
+from cocobandits.experiments.tables import facts_table
 
-_TICKS = {"yes": "✓", "no": "✗", "n/a": "n/a"}
 _TESTS = "tests/contracts/test_table_one.py"
 _EMPTY = """ Hatched: the system assumes
 normal rewards, and was not run where they are yes or no."""
@@ -43,9 +47,11 @@ is held as a log-density, {ours} learns its own; in studies that are too large f
 learn a mixture. All others have the defaults of their settings, which were chosen on a few seeds of
 the paper's environments, and of `yes-no` for GradBand, or the setting that their name tells. {ours}
 and GradBand are told how often a user is served, RobustAgg how many decisions there will be; its ε
-is 0.9 unless its name tells another, in units of rewards. KMTL-UCB shares nothing between arms.
-MTTS, in both forms, is told the true design and deviations in `lmm`; in `lmm-misspecified` the
-same, with mean and variance of the coefficients over both modes.
+is 0.9 unless its name tells another, in units of rewards. KMTL-UCB takes arms for as alike as the
+rewards that they earned in like contexts, or as the contexts alone, which is the published
+estimate, or keeps them apart, as its name tells; with an own share they are apart, and users
+deviate. MTTS, in both forms, is told the true design and deviations in `lmm`; in `lmm-misspecified`
+the same, with mean and variance of the coefficients over both modes.
 
 ## Ranking
 
@@ -135,16 +141,16 @@ def render(comparison: Comparison, places: list[Place], figure: str, peers: str 
         processes=_processes(comparison),
         compiling=_MANY if _is_median_free_of_compiling(comparison) else _FEW,
         empty=_EMPTY if _has_holes(comparison, places) else "",
-        ranking=table(_ranking(places)),
+        ranking=table(ranking_table(places)),
         figure=figure,
-        regrets=table(_regrets(comparison, places)),
-        differences=table(_differences(comparison, places)),
+        regrets=table(regrets_table(comparison, places)),
+        differences=table(differences_table(comparison, places)),
         peers=peers,
         criteria="\n".join(
             f"- {each.short}, {each.name}: {each.question} `{each.test}`" for each in CRITERIA
         ),
         tests=_TESTS,
-        verdicts=table(_verdicts(places)),
+        verdicts=table(verdicts_table(places)),
         command=_commands(comparison),
         provenance=table(facts_table(_provenances(comparison), "what")),
     )
@@ -219,62 +225,3 @@ def _lead(comparison: Comparison, places: list[Place]) -> str:
         f"{label_of(first.policy)}, {number(first.mean_rank)}; then {label_of(places[1].policy)}, "
         f"{number(places[1].mean_rank)}."
     )
-
-
-def _ranking(places: list[Place]) -> Table:
-    header = ("policy", "mean rank", "share", "environments", "ms per interaction")
-    rows = [
-        (
-            label_of(each.policy),
-            number(each.mean_rank),
-            number(each.share, 2),
-            str(each.num_environments),
-            number(each.milliseconds),
-        )
-        for each in places
-    ]
-    return Table(header, rows, num_names=1)
-
-
-def _regrets(comparison: Comparison, places: list[Place]) -> Table:
-    rows = [
-        (
-            label_of(each.policy),
-            *(
-                estimate(comparison.totals[name, each.policy]).show()
-                if comparison.has(name, each.policy)
-                else DASH
-                for name in comparison.environments
-            ),
-        )
-        for each in places
-    ]
-    return Table(("policy", *comparison.environments), rows, num_names=1)
-
-
-def _differences(comparison: Comparison, places: list[Place]) -> Table:
-    def cell(environment: str, policy: str) -> str:
-        if not (comparison.has(environment, policy) and comparison.has(environment, OURS)):
-            return DASH
-        mine, ours = (comparison.totals[environment, name] for name in (policy, OURS))
-        gap = difference(mine, ours)
-        return number(gap.mean) if math.isnan(gap.low) else gap.show()
-
-    rows = [
-        (label_of(each.policy), *(cell(name, each.policy) for name in comparison.environments))
-        for each in places
-        if each.policy != OURS
-    ]
-    return Table(("policy", *comparison.environments), rows, num_names=1)
-
-
-def _verdicts(places: list[Place]) -> Table:
-    rows = []
-    for policy in (each.policy for each in places if each.policy in TABLE):
-        published = PUBLISHED.get(policy, TABLE[policy])
-        cells = [
-            _TICKS[mine] if mine == theirs else f"{_TICKS[mine]} ({_TICKS[theirs]})"
-            for mine, theirs in zip(TABLE[policy], published, strict=True)
-        ]
-        rows.append((label_of(policy), *cells))
-    return Table(("policy", *(each.short for each in CRITERIA)), rows, num_names=1 + len(CRITERIA))

@@ -5,15 +5,11 @@ all cells are there they are put together, in an order that does not depend on w
 so an interrupted and resumed run leaves the same tables as one that was left alone.
 """
 
-import hashlib
 import json
 import os
-import platform
 import shutil
-import subprocess
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +19,7 @@ import pyarrow.parquet as pq
 from cocobandits.errors import ConflictError, StorageError
 from cocobandits.experiments.cells import Cell, CellResult
 from cocobandits.experiments.presets import REFERENCE, Experiment
+from cocobandits.experiments.provenance import deciding_digest, packages, provenance
 from cocobandits.experiments.reading import FORMAT, VERSION
 from cocobandits.experiments.schemas import EVALUATIONS, HEALTH, HYPERPARAMETERS, RECORDS
 
@@ -34,20 +31,6 @@ _TABLES = {
 }
 _DENSITIES = "densities.parquet"
 _PARTIAL = ".partial-"
-_DECIDING = (
-    "models",
-    "inference",
-    "policies",
-    "study",
-    "environments",
-    "simulation",
-    "experiments/cells.py",
-    "experiments/density.py",
-    "experiments/presets.py",
-    "runtime.py",
-    "types.py",
-)
-_PACKAGES = ("jax", "jaxlib", "numpy", "pyarrow", "matplotlib")
 
 
 class RunFolder:
@@ -76,7 +59,7 @@ class RunFolder:
                 self._check_claim(config, is_resumed)
             for left in self.path.rglob(f"{_PARTIAL}*"):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
-            self._write_json("provenance.json", _provenance(num_jobs), is_kept=True)
+            self._write_json("provenance.json", provenance(num_jobs), is_kept=True)
             self._write_json("config.json", config)
         except OSError as error:
             raise StorageError(
@@ -138,7 +121,7 @@ class RunFolder:
                 f"Expected a run to resume; got out={str(self.path)!r}, whose provenance.json "
                 f"cannot be read ({error}). Start in a new folder."
             ) from error
-        if found != (_source_digest(), _packages()):
+        if found != (deciding_digest(), packages()):
             raise ConflictError(
                 f"Expected a run of this version of the code; got out={str(self.path)!r}, whose "
                 "cells were made by other code or packages. Remove the folder, or choose another."
@@ -238,67 +221,3 @@ def num_seeds_of(path: Path) -> int | None:
 
 def _write_table(path: Path, table: pa.Table) -> None:
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
-
-
-def _provenance(num_jobs: int) -> dict[str, Any]:
-    return {
-        "cocobandits": version("cocobandits"),
-        "commit": _commit(),
-        "source_sha256": _source_digest(),
-        "python": platform.python_version(),
-        "packages": _packages(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
-        "num_cores": num_cores(),
-        "jobs": num_jobs,
-    }
-
-
-def _packages() -> dict[str, str]:
-    return {name: version(name) for name in _PACKAGES}
-
-
-def _source_digest() -> str:
-    """Hash the code that decides what a cell computes, also where there is no repository."""
-    return source_digest(Path(__file__).parents[1], _DECIDING)
-
-
-def source_digest(root: Path, parts: tuple[str, ...]) -> str:
-    """Hash the Python files and folders of Python files that lie under `root`."""
-    digest = hashlib.sha256()
-    files = (
-        path
-        for part in parts
-        for path in ((root / part).rglob("*.py") if (root / part).is_dir() else [root / part])
-    )
-    for path in sorted(files):
-        digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def num_cores() -> int:
-    """Count the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"
-
-
-def _commit() -> str | None:
-    """Name the commit this package runs from; None outside a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None

@@ -29,6 +29,8 @@ POLICY_LABELS = {
     "ada-ts": "AdaTS",
     "robustagg": "RobustAgg",
     "mtts-fitted": "MTTS, Σ fitted",
+    "kmtl-ucb-independent": "KMTL-UCB, arms apart",
+    "kmtl-ucb-contexts": "KMTL-UCB, S by contexts",
     "kmtl-ucb-own": "KMTL-UCB, own share",
     "robustagg-0.2": "RobustAgg, ε = 0.2",
     "robustagg-0": "RobustAgg, ε = 0",

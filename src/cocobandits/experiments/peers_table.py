@@ -36,18 +36,34 @@ those of the processor, on one thread.
 """
 
 
+_MISSING = """## What people install today
+
+Nothing to show: in `{file}` no library met all steps of all {num_seeds} seeds. `make peers` runs
+them.
+
+"""
+
+
 def peers_section(folder: Path, comparison: Comparison) -> str:
-    """Write the section; nothing without the file, or if it holds no whole cell of this run.
+    """Write the section; nothing without the file.
 
     Raises:
-        StorageError: the file cannot be read as what `benchmarks/peers/run.py` writes.
+        StorageError: the file cannot be read as what `benchmarks/peers/run.py` writes, or was made
+            in other environments than the run.
     """
-    if not (folder / FILE).is_file():
+    path = folder / FILE
+    if not path.is_file():
         return ""
-    packages, cells = read_peers(folder / FILE)
+    packages, cells, environments = read_peers(path)
+    known = comparison.provenance.get("environments_sha256", environments)
+    if environments != known:
+        raise StorageError(
+            f"Expected libraries in the environments of the run; got {str(path)!r}, which was made "
+            "with other code of environments. Remove it, and run `make peers` again."
+        )
     beside = beside_peers(comparison, cells)
     if not beside.environments:
-        return ""
+        return _MISSING.format(file=FILE, num_seeds=len(comparison.seeds))
     named = [f"{name} {packages[name]}" for name in ("mabwiser", "bayesianbandits")]
     return _SECTION.format(packages=" and ".join(named), table=table(_table(beside)))
 
@@ -102,8 +118,8 @@ def _is_cell(cell: dict[str, Any]) -> bool:
     return is_named and are_numbers and cell["steps"] > 0
 
 
-def read_peers(path: Path) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Read the packages and the cells.
+def read_peers(path: Path) -> tuple[dict[str, str], list[dict[str, Any]], str]:
+    """Read the packages, the cells, and the digest of the environments.
 
     Raises:
         StorageError: the file cannot be read as what `benchmarks/peers/run.py` writes.
@@ -111,6 +127,7 @@ def read_peers(path: Path) -> tuple[dict[str, str], list[dict[str, Any]]]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         packages, cells = found["packages"], found["cells"]
+        environments = str(found["environments_sha256"])
         is_whole = {"mabwiser", "bayesianbandits"} <= set(packages) and all(map(_is_cell, cells))
     except (OSError, ValueError, KeyError, TypeError):
         is_whole = False
@@ -119,4 +136,4 @@ def read_peers(path: Path) -> tuple[dict[str, str], list[dict[str, Any]]]:
             f"Expected a file that benchmarks/peers/run.py wrote; got {str(path)!r}. "
             "Remove it, and run `make peers` again."
         )
-    return packages, cells
+    return packages, cells, environments

@@ -39,13 +39,17 @@ class Variant(NamedTuple):
 
     policy: str
     settings: str
-    values: dict[str, float]
+    values: dict[str, Any]
 
 
 # What the authors of these systems leave open, or would allow.
 VARIANTS = {
     "mtts-fitted": Variant("mtts", "mtts", {"prior_users": 10.0}),
-    "kmtl-ucb-own": Variant("kmtl-ucb", "kmtl_ucb", {"user_share": 0.5}),
+    "kmtl-ucb-independent": Variant("kmtl-ucb", "kmtl_ucb", {"similarity": "independent"}),
+    "kmtl-ucb-contexts": Variant("kmtl-ucb", "kmtl_ucb", {"similarity": "contexts"}),
+    "kmtl-ucb-own": Variant(
+        "kmtl-ucb", "kmtl_ucb", {"similarity": "independent", "user_share": 0.5}
+    ),
     "robustagg-0.2": Variant("robustagg", "robustagg", {"dissimilarity": 0.2}),
     "robustagg-0": Variant("robustagg", "robustagg", {"dissimilarity": 0.0}),
 }

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
+from cocobandits.checks import freeze
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import PopulationModel, Statistics
 from cocobandits.models.features import FeatureKinds, feature_vector, num_terms
-from cocobandits.models.gaussian_mixture import freeze
 from cocobandits.models.mixture.belief import MixtureBelief
 from cocobandits.models.mixture.beta_arms import BetaArms
 from cocobandits.models.rewards import RewardGrid

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from cocobandits.checks import freeze
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import PopulationModel, Statistics
 from cocobandits.models.features import FeatureKinds, feature_vector, num_terms
@@ -174,12 +175,6 @@ class GaussianMixtureModel(PopulationModel):
 def _normalised(logits: Float[Array, " component"]) -> Float[Array, " component"]:
     shifted = logits - jnp.max(logits)
     return shifted - jnp.log(jnp.sum(jnp.exp(shifted)))
-
-
-def freeze(values: Any) -> Any:
-    """Turn arrays and lists into nested tuples, which can be hashed."""
-    plain = values.tolist() if isinstance(values, np.ndarray) else values
-    return tuple(map(freeze, plain)) if isinstance(plain, list | tuple) else plain
 
 
 def _array(name: str, values: object) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":

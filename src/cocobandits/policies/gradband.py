@@ -14,17 +14,18 @@ Its authors assume rewards on [0, 1], instances that can be drawn at will before
 and counts and sums that start at 1e-6, so that an arm without rewards has the average 1, the best
 there is. Here exp(S_a) is still a bound on how likely noise alone makes such a gap: exp(-2 T gap²)
 is exp(-T gap²/(2σ²)) at σ = 1/2, so S_a = -T_a gap²/(2σ²) with the noise σ, or half of the range
-where rewards are yes or no; and sums start at 1e-6 times the top of the range. Where σ is
-far below the range, an arm that falls short of its top is in effect left until all have been tried.
-An instance is a user: G sums the gradients of log π at the statistics before each
-reward and at the w of that time, and J sums (r - b) G, which is the inner double sum; b is the
+where rewards are yes or no; and sums start at 1e-6 times the top of the range. Where σ is far below
+the range, an arm that falls short of its top is in effect left until all have been tried. An
+instance is a user: G sums the gradients of log π at the statistics before each reward and at the w
+of that time, and J sums (r - b) G, which is the inner double sum. The authors' b is none, the best
+arm's reward of that instance, or a second run's on it, which need a simulator; here b is the
 average reward of all other users, which this user's arms have no part in, and zero while there are
-none. After `horizon` rewards the instance is finished, and after `batch` of these log w takes one
-step along w times their average J, its gradient, of at most `most_step`: slopes grow as w⁻³ and
-with gaps in units of σ, so plain steps of w jump from one end of its range to the other. Users who
-leave early teach nothing, nor do rewards beyond the horizon. Only a reward that is added teaches;
-other changes alter the averages that the policy acts on, and what was learned stays. Gradients take
-all arms as choosable.
+none. Their contextual form is left out. After `horizon` rewards the instance is finished, and after
+`batch` of these log w takes one step along w times their average J, its gradient, of at most
+`most_step`: slopes grow as w⁻³ and with gaps in units of σ, so plain steps of w jump from one end
+of its range to the other. Users who leave early teach nothing, nor do rewards beyond the horizon.
+Only a reward that is added teaches; other changes alter the averages that the policy acts on, and
+what was learned stays. Gradients take all arms as choosable.
 
 Of the six criteria of the paper's Table 1 it meets dynamic recruitment, which the table denies it:
 anybody may join. Multi-task learning and concurrent interaction are not met: one number is learned
@@ -38,9 +39,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
+from cocobandits.checks import check_numbers, check_whole, freeze, is_number
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change, UserTable
@@ -74,22 +75,16 @@ class GradBandSettings:
     most_step: float = 0.25
 
     def __post_init__(self) -> None:
+        check_whole(self, "horizon", "batch", remedy="Use 5.")
+        remedy = "Use 0 to learn nothing."
+        check_numbers(self, "not negative", "step_size", "most_step", remedy=remedy)
         # Lists come back from JSON; tuples can be hashed.
-        object.__setattr__(self, "softness_range", tuple(self.softness_range))
-        for name in ("horizon", "batch"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ConfigurationError(
-                    f"Expected a whole number of at least 1; got {name}={value!r}. Use 5."
-                )
-        for name in ("step_size", "most_step"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ConfigurationError(
-                    f"Expected a number of at least 0; got {name}={value}. Use 0 to learn nothing."
-                )
-        least, most = self.softness_range
-        if not 0 < least <= self.softness <= most < np.inf:
+        object.__setattr__(self, "softness_range", freeze(self.softness_range))
+        is_pair = isinstance(self.softness_range, tuple) and len(self.softness_range) == 2
+        numbers = (*self.softness_range, self.softness) if is_pair else (None,)
+        if not all(map(is_number, numbers)) or not (
+            0 < self.softness_range[0] <= self.softness <= self.softness_range[1]
+        ):
             raise ConfigurationError(
                 "Expected a positive softness within its range; got "
                 f"softness={self.softness}, softness_range={self.softness_range}. Give least and "

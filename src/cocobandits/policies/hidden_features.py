@@ -105,6 +105,12 @@ class Form(ABC):
     def pooled(self, own: Sums) -> Sums:
         """Sum the user's own terms over arms, where it is the user who owns the sums."""
 
+    @abstractmethod
+    def rewards_of_weights(
+        self, counts: Float[Array, "user arm"], user: Int[Array, ""]
+    ) -> ArmVector:
+        """Count the rewards of whoever owns the weights, at each arm."""
+
 
 class Published(Form):
     """Arms have the features (one-hot, hidden), and users own the weights."""
@@ -127,6 +133,12 @@ class Published(Form):
         return own._replace(
             weight_precision=_pool(own.weight_precision), weight_shift=_pool(own.weight_shift)
         )
+
+    def rewards_of_weights(
+        self, counts: Float[Array, "user arm"], user: Int[Array, ""]
+    ) -> ArmVector:
+        """Count the user's own."""
+        return jnp.full(counts.shape[1], jnp.sum(counts[user]))
 
 
 class Transposed(Form):
@@ -152,6 +164,13 @@ class Transposed(Form):
             feature_shift=_pool(own.feature_shift),
             count=_pool(own.count),
         )
+
+    def rewards_of_weights(
+        self, counts: Float[Array, "user arm"], user: Int[Array, ""]
+    ) -> ArmVector:
+        """Count everybody's."""
+        del user
+        return jnp.sum(counts, axis=0)
 
 
 def _starts(state: HiddenState, owners: Int[Array, " arm"]) -> Float[Array, "arm hidden"]:

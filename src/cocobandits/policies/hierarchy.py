@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from cocobandits.checks import check_numbers
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.gaussian_belief import GaussianBelief
@@ -155,17 +156,15 @@ class HierarchyPolicy(Policy[HierarchyState]):
         return fitted._replace(sums=sums_of(self._model(fitted), state.users))
 
 
-def check_prior_users(prior_users: float | None) -> None:
+def check_prior_users(settings: Any) -> None:
     """Refuse a weight that cannot be.
 
     Raises:
-        ConfigurationError: it is not positive.
+        ConfigurationError: it is neither positive nor None.
     """
-    if prior_users is not None and not (np.isfinite(prior_users) and prior_users > 0):
-        raise ConfigurationError(
-            f"Expected a positive number, or None; got prior_users={prior_users}. Use 10, or None "
-            "to keep the covariance as it is told."
-        )
+    if settings.prior_users is not None:
+        remedy = "Use 10, or None to keep the covariance as it is told."
+        check_numbers(settings, "positive", "prior_users", remedy=remedy)
 
 
 def covariance_matrix(rows: Any, num_arms: int) -> NumpyMatrix:

@@ -32,9 +32,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from cocobandits.checks import check_numbers, freeze
 from cocobandits.errors import ConfigurationError, UnsupportedError
 from cocobandits.models.features import num_terms
-from cocobandits.models.gaussian_mixture import freeze
 from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.policies.base import Arms, Problem
 from cocobandits.policies.hierarchy import (
@@ -72,17 +72,13 @@ class HierTsSettings:
     def __post_init__(self) -> None:
         # Lists come back from JSON; tuples can be hashed.
         object.__setattr__(self, "user_covariance", freeze(self.user_covariance))
-        check_prior_users(self.prior_users)
-        if not np.isfinite(self.arm_mean):
+        check_prior_users(self)
+        check_numbers(self, "finite", "arm_mean", "user_correlation")
+        check_numbers(self, "positive", "arm_deviation", "user_deviation")
+        if type(self.tries_all_first) is not bool:
             raise ConfigurationError(
-                f"Expected a finite number; got arm_mean={self.arm_mean}. Use 0."
+                f"Expected True or False; got tries_all_first={self.tries_all_first!r}. Use False."
             )
-        for name in ("arm_deviation", "user_deviation"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ConfigurationError(
-                    f"Expected a positive number; got {name}={value}. Give a positive value."
-                )
         if not -1 < self.user_correlation < 1:
             raise ConfigurationError(
                 "Expected a correlation above -1 and below 1; got "

@@ -9,10 +9,13 @@ the hidden features keep
     C = λI + Σ θ̂ᵛ θ̂ᵛᵀ,   d = Σ θ̂ᵛ (r - xᵀθ̂ˣ),   v̂ = C⁻¹ d
 
 and the arm with the highest zᵀθ̂ + α √(zᵀA⁻¹z) + α₂ √(θ̂ᵛᵀC⁻¹θ̂ᵛ) is chosen. Every reward makes one
-sweep, first θ̂ with the v̂ held, then v̂ with the new θ̂; what older rewards were entered with stays.
-Hidden features start at random: from v̂ = 0 the sweeps would never leave θ̂ᵛ = 0.
+sweep, first θ̂ with the v̂ held, then v̂ with the new θ̂; what older rewards were entered with
+stays. Hidden features start at random: from v̂ = 0 the sweeps would never leave θ̂ᵛ = 0.
 
-Its authors recommend articles with known features to users who come back for long. Here arms have
+The formulas are those of its authors' code (HCDM/BanditLib, lib/hLinUCB.py), with every reward
+entered at once. There v̂ starts at zero by default, which learns nothing hidden, or uniformly on
+[0, 1), and so do a newcomer's weights; here v̂ starts around zero, and weights at zero. Its authors
+recommend articles with known features to users who come back for long. Here arms have
 no features, so as published x is one-hot(arm); products with the context would be collinear with
 it, since within one user's own weights the context is a constant. Transposed, x is the terms of
 the context, expected where values are missing. Least squares takes rewards of any law, yes or no
@@ -27,10 +30,10 @@ newcomer's weights are zero and say nothing of which arm is good. Nor does it me
 interaction: rewards may come from anybody in any order, but what others earn with an arm moves only
 the length of its hidden features, not whether a user is expected to like it. `hlinucb-t` meets
 both: what users have in common is learned. Partial context: met by both, since a user's rewards of
-one arm move what is expected of the others, through θ̂ᵛ of the user or v̂ of the user. Nonparametric
-latent structure: not applicable, the reward is bilinear in l dimensions and no law of users is
-held. Distinction of uncertainties: no, two bonuses tell the owner of weights from the owner of
-features, but only their sum is used. Dynamic recruitment: yes, anybody may join.
+one arm move what is expected of the others, through θ̂ᵛ of the user or v̂ of the user.
+Nonparametric latent structure: not applicable, the reward is bilinear in l dimensions and no law of
+users is held. Distinction of uncertainties: no, two bonuses tell the owner of weights from the
+owner of features, but only their sum is used. Dynamic recruitment: yes, anybody may join.
 """
 
 from dataclasses import dataclass
@@ -38,10 +41,9 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Int
 
-from cocobandits.errors import ConfigurationError
+from cocobandits.checks import check_numbers, check_whole
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change, UserTable
 from cocobandits.policies.base import Arms, Policy, Problem
@@ -59,7 +61,7 @@ from cocobandits.policies.hidden_features import (
     surroundings,
 )
 from cocobandits.policies.ucb import highest_probability
-from cocobandits.types import ArmVector, Number, PossibleContext, RngKey, Scalar
+from cocobandits.types import ArmVector, Number, PossibleContext, RngKey
 
 _MOST_HIDDEN = 100
 
@@ -72,8 +74,8 @@ class HlinucbSettings:
         num_hidden: l.
         ridge: λ, of weights and of hidden features.
         alpha: α; None for the authors' schedule 0.1 √log(t+1) + 0.1 (1 - 0.8ᵗ), after t rewards of
-            the user.
-        hidden_alpha: α₂.
+            whoever owns the weights, and of α₂ too, after t of whoever owns the hidden features.
+        hidden_alpha: α₂, unless it has the schedule.
         start_deviation: of the hidden features that somebody without rewards is given.
     """
 
@@ -84,22 +86,11 @@ class HlinucbSettings:
     start_deviation: float = 0.03
 
     def __post_init__(self) -> None:
-        if type(self.num_hidden) is not int or not 1 <= self.num_hidden <= _MOST_HIDDEN:
-            raise ConfigurationError(
-                f"Expected a whole number from 1 to {_MOST_HIDDEN}; got num_hidden="
-                f"{self.num_hidden!r}. Use for example 2."
-            )
-        if not (np.isfinite(self.ridge) and self.ridge > 0):
-            raise ConfigurationError(
-                f"Expected a positive number; got ridge={self.ridge}. Give a positive value."
-            )
-        for name in ("alpha", "hidden_alpha", "start_deviation"):
-            value = getattr(self, name)
-            if not (name == "alpha" and value is None) and not (np.isfinite(value) and value >= 0):
-                raise ConfigurationError(
-                    f"Expected a finite number of at least 0; got {name}={value}. Change it, or "
-                    "leave it out."
-                )
+        check_whole(self, "num_hidden", most=_MOST_HIDDEN, remedy="Use for example 2.")
+        check_numbers(self, "positive", "ridge")
+        check_numbers(self, "not negative", "hidden_alpha", "start_deviation")
+        if self.alpha is not None:
+            check_numbers(self, "not negative", "alpha")
 
 
 class HlinucbPolicy(Policy[HiddenState]):
@@ -187,10 +178,13 @@ def _scores(
     theta, spread = jnp.moveaxis(solved(sums.weight_precision, columns), 2, 0)
     inner = theta[:, -hidden.shape[1] :]
     hidden_spread = solved(sums.feature_precision, inner[:, :, None])[:, :, 0]
-    alpha = _scheduled(jnp.sum(own.features[:, 0, 0])) if alphas[0] is None else alphas[0]
-    bonus = alphas[1] * jnp.sqrt(jnp.sum(inner * hidden_spread, axis=1))
+    alpha, hidden_alpha = alphas
+    if alpha is None:
+        owned = form.rewards_of_weights(state.entries.features[..., 0, 0], user)
+        alpha, hidden_alpha = _scheduled(owned), _scheduled(sums.count)
+    bonus = hidden_alpha * jnp.sqrt(jnp.sum(inner * hidden_spread, axis=1))
     return jnp.sum(z * theta, axis=1) + alpha * jnp.sqrt(jnp.sum(z * spread, axis=1)) + bonus
 
 
-def _scheduled(num_rewards: Scalar) -> Scalar:
+def _scheduled(num_rewards: ArmVector) -> ArmVector:
     return 0.1 * jnp.sqrt(jnp.log(num_rewards + 1)) + 0.1 * (1 - 0.8**num_rewards)

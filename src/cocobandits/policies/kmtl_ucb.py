@@ -6,20 +6,25 @@ by kernel ridge regression in which every arm counts the same, however often it 
     k((x, a), (x', a')) = S_aa' exp(-γ_x |x - x'|²),   η = diag(1 / rewards of the row's arm)
     f̂(x, a) = k_xᵀ (ηK + γI)⁻¹ η y,   s²(x, a) = k(x, x) - k_xᵀ (ηK + γI)⁻¹ η k_x
 
-and the arm with the highest f̂ + α s is chosen. S says how alike arms are: not at all (independent),
-entirely (pooled), as given, or as estimated from who was given them: with E_ij the average of
-exp(-γ_x |x - x'|²) over the contexts of arms i and j, S_ij = exp(-c (E_ii + E_jj - 2 E_ij)).
+and the arm with the highest f̂ + α s is chosen. S says how alike arms are: as given, or as
+estimated from who was given them. With E_ij the average of exp(-γ_s |x - x'|²) over the contexts of
+arms i and j, S_ij = exp(-c (E_ii + E_jj - 2 E_ij)). That is what its authors call KMTL-UCB; arms
+that are not alike at all (independent), or entirely (pooled), are what they compare it with. An
+estimate by rewards is not theirs: the same formula, for contexts and rewards together.
 
-Its authors see a new context at every step and no user twice. Here x is a user's features (on
-[-1, 1], categories one-hot, expected values where some are missing), the same at all of the user's
-steps. Rewards of one user and arm have the same kernel row, so they are merged without loss into
-one row with their average and η = their share of the arm's rewards; the state is the table of users
-alone, and a correction leaves no trace. Arms are offered to all users alike here, so the estimated
-S is about one between arms whatever their rewards are; it fits tasks that come with contexts of
-their own. With γ_x > 0 and `user_share` = 0 as published, a user is told from others by the context
-only; a `user_share` τ adds τ S_aa' to the kernel of a user with itself, a deviation that is the
-user's own. Ridge regression takes rewards of any law, yes or no included. A decision factors a
-matrix of as many rows as there are pairs of user and arm with rewards, O(rows³).
+Its authors (code: aniketde/MultiTaskLearningContextualBandits) give every arm once at first, choose
+γ, γ_x and γ_s by cross-validation, and mostly have c = 28 or 100, and α = 0.1 for rewards on [0,
+1]. Here no arm is forced, c = 100, and S is by rewards unless told otherwise. They see a new
+context at every step and no user twice. Here x is a user's features (on [-1, 1], categories
+one-hot, expected values where some are missing), the same at all of the user's steps. Rewards of
+one user and arm have the same kernel row, so they are merged without loss into one row with their
+average and η = their share of the arm's rewards; the state is the table of users alone, and a
+correction leaves no trace. All users are offered the same arms here, so whom an arm was given to,
+which the published S is about, is the policy's own doing: arms that were given in the same contexts
+it takes for one, whatever they earn. With γ_x > 0 and `user_share` = 0 as published, a user is told
+from others by the context only; a `user_share` τ adds τ S_aa' to the kernel of a user with itself,
+a deviation that is the user's own. Ridge regression takes rewards of any law, yes or no included. A
+decision factors a matrix of as many rows as there are pairs of user and arm with rewards, O(rows³).
 
 Of the six criteria it meets multi-task (a reward is learned from for everybody with a context
 nearby; its tasks, in its own words, are arms), dynamic recruitment and concurrent interaction (rows
@@ -40,6 +45,7 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Bool, Float, Int
 
+from cocobandits.checks import check_numbers, freeze
 from cocobandits.errors import ConfigurationError, UnsupportedError
 from cocobandits.models.features import FeatureKinds, expected_terms
 from cocobandits.models.histories import UserTable
@@ -47,7 +53,8 @@ from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
 from cocobandits.policies.ucb import highest_probability
 from cocobandits.types import ArmVector, Number
 
-_NAMES = ("independent", "pooled", "estimated")
+_ESTIMATES = ("contexts", "rewards")
+_NAMES = ("independent", "pooled", *_ESTIMATES)
 # Rows are padded to a multiple of this, so that few shapes are compiled.
 _ROW_BLOCK = 128
 _LEAST_EIGENVALUE = -1e-9
@@ -58,42 +65,35 @@ class KmtlUcbSettings:
     """What the kernel is told, in standardised units.
 
     Attributes:
-        similarity: S, by name ("independent", "pooled" or "estimated") or arm × arm as nested
-            tuples.
+        similarity: S, by name ("contexts" as published, "rewards" by contexts and rewards,
+            "independent", "pooled") or arm × arm as nested tuples.
         bandwidth: γ_x, of features on [-1, 1].
         ridge: γ.
         alpha: α.
         contrast: c, of the estimated S.
+        similarity_bandwidth: γ_s, of the estimated S; rewards are put on [-1, 1] too.
         user_share: τ, what a user's own deviation adds to the kernel; 0 is as published.
     """
 
-    similarity: Any = "independent"
+    similarity: Any = "rewards"
     bandwidth: float = 1.0
     ridge: float = 0.001
     alpha: float = 1.0
-    contrast: float = 1.0
+    contrast: float = 100.0
+    similarity_bandwidth: float = 1.0
     user_share: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.similarity, str):
-            # Lists come back from JSON; tuples can be hashed.
-            object.__setattr__(self, "similarity", tuple(map(tuple, self.similarity)))
-        elif self.similarity not in _NAMES:
+        # Lists come back from JSON; tuples can be hashed.
+        object.__setattr__(self, "similarity", freeze(self.similarity))
+        if not isinstance(self.similarity, tuple) and self.similarity not in _NAMES:
             raise ConfigurationError(
                 f"Expected similarity in {_NAMES}, or a matrix; got similarity="
                 f"{self.similarity!r}. Choose one of these."
             )
-        if not (np.isfinite(self.ridge) and self.ridge > 0):
-            raise ConfigurationError(
-                f"Expected a positive number; got ridge={self.ridge}. Give a positive value."
-            )
-        for name in ("bandwidth", "alpha", "contrast", "user_share"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ConfigurationError(
-                    f"Expected a finite number of at least 0; got {name}={value}. Change it, or "
-                    "leave it out."
-                )
+        check_numbers(self, "positive", "ridge")
+        check_numbers(self, "not negative", "bandwidth", "alpha", "contrast", "user_share")
+        check_numbers(self, "not negative", "similarity_bandwidth")
 
     def matrix(self, num_arms: int) -> Float[Array, "arm other"] | None:
         """Lay out S for a number of arms; None if it is to be estimated.
@@ -101,7 +101,7 @@ class KmtlUcbSettings:
         Raises:
             ConfigurationError: the given matrix is no kernel on them.
         """
-        if self.similarity == "estimated":
+        if self.similarity in _ESTIMATES:
             return None
         if isinstance(self.similarity, str):
             make = jnp.eye if self.similarity == "independent" else _ones
@@ -121,10 +121,12 @@ class KmtlUcbSettings:
 class Numbers(NamedTuple):
     """The settings as numbers, which are traced: others compile nothing new."""
 
+    reward_scale: Number  # what rewards count for in the estimated S
     bandwidth: Number
     ridge: Number
     alpha: Number
     contrast: Number
+    similarity_bandwidth: Number
     user_share: Number
 
 
@@ -143,7 +145,10 @@ class KmtlUcbPolicy(PlainPolicy):
         super().__init__(problem)
         self.settings = settings
         self._similarity = settings.matrix(problem.num_arms)
-        self._numbers = Numbers(*(float(getattr(settings, name)) for name in Numbers._fields))
+        low, high = problem.reward_range
+        reward_scale = 2 / (high - low) if settings.similarity == "rewards" else 0.0
+        told = [float(getattr(settings, name)) for name in Numbers._fields[1:]]
+        self._numbers = Numbers(reward_scale, *told)
 
     def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
         """Give all probability to the highest upper bound."""
@@ -204,10 +209,11 @@ def _scores(
     counts = jnp.where(rows.is_pair, table.statistics.count[rows.users, rows.arms], 0.0)
     totals = jnp.where(rows.is_pair, table.statistics.total[rows.users, rows.arms], 0.0)
     share = counts / jnp.maximum(jnp.sum(table.statistics.count, axis=0), 1.0)[rows.arms]
-    seen = points[rows.users]
+    seen, averages = points[rows.users], totals / jnp.maximum(counts, 1.0)
     near = _radial(seen, seen, numbers.bandwidth)
     if similarity is None:
-        similarity = _estimate_similarity(near, share, rows.arms, table, numbers)
+        compared = jnp.concatenate([seen, numbers.reward_scale * averages[:, None]], axis=1)
+        similarity = _estimate_similarity(compared, share, rows.arms, table, numbers)
     is_own = rows.users[:, None] == rows.users[None, :]
     kernel = similarity[rows.arms][:, rows.arms] * (near + numbers.user_share * is_own)
     here = _radial(seen, points[user][None], numbers.bandwidth)[:, 0]
@@ -215,8 +221,7 @@ def _scores(
     root = jnp.sqrt(share)
     asked = (root * here)[:, None] * similarity[rows.arms]
     weighted = root[:, None] * kernel * root[None, :] + numbers.ridge * jnp.eye(len(root))
-    answers = root * totals / jnp.maximum(counts, 1.0)
-    columns = jnp.concatenate([answers[:, None], asked], axis=1)
+    columns = jnp.concatenate([(root * averages)[:, None], asked], axis=1)
     solved = cho_solve(cho_factor(weighted), columns)
     prior = jnp.diagonal(similarity) * (1 + numbers.user_share)
     variance = prior - jnp.sum(asked * solved[:, 1:], axis=0)
@@ -232,13 +237,14 @@ def _radial(
 
 
 def _estimate_similarity(
-    near: Float[Array, "row row"],
+    compared: Float[Array, "row feature"],
     share: Float[Array, " row"],
     row_arms: Int[Array, " row"],
     table: UserTable,
     numbers: Numbers,
 ) -> Float[Array, "arm other"]:
     """Compare the contexts that arms were given in; an arm without rewards is like no other."""
+    near = _radial(compared, compared, numbers.similarity_bandwidth)
     has_rewards = jnp.sum(table.statistics.count, axis=0) > 0
     num_arms = len(has_rewards)
     weights = share[:, None] * jax.nn.one_hot(row_arms, num_arms, dtype=share.dtype)

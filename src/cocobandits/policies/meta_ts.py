@@ -12,7 +12,9 @@ A user with n_i rewards that sum to R_i adds the i-th terms. At the start of a t
 prior N(μ̂, s² + 1/Λ), which is the same with the draw averaged out.
 
 Their authors assume that tasks come one after the other, that s and σ are known, and that arms are
-independent. Here a task is a user and starts with the enrolment: the prior is made of the rewards
+independent. The code that these formulas were read off (Azizimj/Meta-SRM, derived from theirs)
+plays every arm once at the start of a task; here, with a few rewards per user, none is forced. Here
+a task is a user and starts with the enrolment: the prior is made of the rewards
 that all earlier users have given until then, finished or not, and stays with the user; rewards that
 the others give later, and corrections, reach those who enrol later. The draw of Meta-TS comes from
 a key of the study, the number of the user and that of the arm. The exported belief is that about a
@@ -33,10 +35,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, UInt32
 
-from cocobandits.errors import ConfigurationError
+from cocobandits.checks import check_numbers
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.histories import Change, UserTable
 from cocobandits.models.mixture.arms import GaussianArms
@@ -60,16 +61,8 @@ class MetaTsSettings:
     user_deviation: float = 0.5
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.population_mean):
-            raise ConfigurationError(
-                f"Expected a finite number; got population_mean={self.population_mean}. Use 0."
-            )
-        for name in ("population_deviation", "user_deviation"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ConfigurationError(
-                    f"Expected a positive number; got {name}={value}. Give a positive value."
-                )
+        check_numbers(self, "finite", "population_mean")
+        check_numbers(self, "positive", "population_deviation", "user_deviation")
 
 
 class Normals(NamedTuple):

@@ -5,14 +5,15 @@ deviates from that line by a Gaussian of known covariance:
 
     θ ~ N(m, v I),   μ_i = Φ(x_i) θ + δ_i,   δ_i ~ N(0, Σ),   r = μ_ia + N(0, σ²)
 
-It draws θ̃ from the posterior given all rewards, then a user's means given θ̃ and that user's
-rewards, and plays the largest. What is played here is the same law without the draws: P(arm is
-best) under the exact marginal (`models.gaussian_hierarchy`).
+It draws a user's means from their posterior given all rewards, and plays the largest. What is
+played here is the same law without the draw: P(arm is best) under the exact marginal
+(`models.gaussian_hierarchy`). For speed, its authors' code (linlinlin97/MTTS) also has
+approximations, which draw θ once per round, or hold it at its mean; they are not here.
 
-Its authors assume that Φ, m, v, Σ and σ are known. Here Φ is linear in the terms of the context,
-and by default a line for every arm; by default Σ = s² I, under which rewards of one arm say nothing
-about how a user deviates in others; with `prior_users` it is fitted. A context of which not all is
-known enters by its average terms, without the spread that this adds.
+Its authors assume that Φ, Σ, σ and the prior of θ, any Gaussian, are known. Here Φ is linear in the
+terms of the context, and by default a line for every arm; by default Σ = s² I, under which rewards
+of one arm say nothing about how a user deviates in others; with `prior_users` it is fitted. A
+context of which not all is known enters by its average terms, without the spread that this adds.
 
 Of the criteria of the paper's Table 1 it meets: learning across users (θ); and concurrent users and
 users who join at any time (sums over whoever there is). Uncertainties are apart in the model (noise
@@ -27,9 +28,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from cocobandits.checks import check_numbers, freeze
 from cocobandits.errors import ConfigurationError, UnsupportedError
 from cocobandits.models.features import num_terms
-from cocobandits.models.gaussian_mixture import freeze
 from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.policies.base import Problem
 from cocobandits.policies.hierarchy import HierarchyPolicy, check_prior_users, covariance_matrix
@@ -60,17 +61,9 @@ class MttsSettings:
         for name in ("design", "user_covariance"):
             # Lists come back from JSON; tuples can be hashed.
             object.__setattr__(self, name, freeze(getattr(self, name)))
-        check_prior_users(self.prior_users)
-        if not np.isfinite(self.coefficient_mean):
-            raise ConfigurationError(
-                f"Expected a finite number; got coefficient_mean={self.coefficient_mean}. Use 0."
-            )
-        for name in ("coefficient_deviation", "user_deviation"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ConfigurationError(
-                    f"Expected a positive number; got {name}={value}. Give a positive value."
-                )
+        check_prior_users(self)
+        check_numbers(self, "finite", "coefficient_mean")
+        check_numbers(self, "positive", "coefficient_deviation", "user_deviation")
 
     def scaled(self, unit: float) -> "MttsSettings":
         """Translate to units of which there are so many in one of those used here."""

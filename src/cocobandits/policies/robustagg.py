@@ -9,13 +9,15 @@ arm with the largest sum of that average and its width
     α* = 1                                              if n ε² ≥ c, else
     α* = n/(n+m) · (1 + ε m / √(c (n+m) - ε² n m))      the α of the smallest width
 
-Its authors assume rewards on [0, 1] and take c = 2 ln T, with T decisions in all: Hoeffding's bound
-for a proxy deviation of 1/2. Here c = 8 σ² ln T, where σ is the noise, or half of the range where
-rewards are yes or no. They also put counts of one for zero, which their widths make harmless. Here
-a width may be small beside the range, and a reward that nobody gave would rule an arm out; so α* is
-taken at the counts as they are: 0 without own rewards, 1 without others', and an arm that nobody
-has been given comes first. Players are users, present and past, in any order. Contexts are not
-looked at, and ε is a guess: users of two kinds differ by as much as the kinds do.
+Its authors assume rewards on [0, 1]. Their code (zhiwang123/eps-MPMAB, where it is called adapted;
+what they prove has a larger constant) takes c = 2 ln T, Hoeffding's bound for a proxy deviation of
+1/2, after T rounds in which all players act. Here c = 8 σ² ln T, where σ is the noise, or half of
+the range where rewards are yes or no, and T counts decisions, since users come and go. They also
+put counts of one for zero, which their widths make harmless. Here a width may be small beside the
+range, and a reward that nobody gave would rule an arm out; so α* is taken at the counts as they
+are: 0 without own rewards, 1 without others', and an arm that nobody has been given comes first.
+Players are users, present and past, in any order. Contexts are not looked at, and ε is a guess:
+users of two kinds differ by as much as the kinds do.
 
 Of the six criteria of the paper's Table 1 it meets multi-task learning, and concurrent interaction,
 since every reward counts for everybody at once. Dynamic recruitment is met here though not in the
@@ -30,10 +32,9 @@ from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import ArrayLike, Int
 
-from cocobandits.errors import ConfigurationError
+from cocobandits.checks import check_numbers, check_whole
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
 from cocobandits.policies.ucb import highest_probability
@@ -53,16 +54,10 @@ class RobustAggSettings:
     dissimilarity: float = 0.9
 
     def __post_init__(self) -> None:
-        if type(self.horizon) is not int or self.horizon < 2:
-            raise ConfigurationError(
-                f"Expected a whole number of at least 2; got horizon={self.horizon!r}. Give the "
-                "number of decisions, about as many as there will be."
-            )
-        if not (np.isfinite(self.dissimilarity) and self.dissimilarity >= 0):
-            raise ConfigurationError(
-                f"Expected a number of at least 0; got dissimilarity={self.dissimilarity}. Use 0 "
-                "for users who are all alike."
-            )
+        remedy = "Give the number of decisions, about as many as there will be."
+        check_whole(self, "horizon", least=2, remedy=remedy)
+        remedy = "Use 0 for users who are all alike."
+        check_numbers(self, "not negative", "dissimilarity", remedy=remedy)
 
     def scaled(self, unit: float) -> "RobustAggSettings":
         """Translate to units of which there are so many in one of those used here."""

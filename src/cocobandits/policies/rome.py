@@ -6,10 +6,11 @@ model f̂ of the reward says. With the candidate ā, the arm played A and π = P
 
     R̃ = f̂(ā) - f̂(0) + (R - f̂(A)) / (1[A = ā] - π),   σ̃² = π(1 - π)
     V = V₀ + Σ σ̃² φφᵀ,   b = Σ σ̃² R̃ φ,   θ̃ ~ N(V⁻¹b, (v β/β₁)² V⁻¹),   ā = argmax_{a≠0} φ_aᵀθ̃
-    β = v √(2 log(2K(K + 1)/δ) + log det V - log det V₀) + ζ max(1, (log K)^¾)
+    β = v √(2 log(2K(K + 1)/δ) + log det V̄ - log det Λ) + ζ max(1, (log K)^¾)
 
-for K users, β₁ being β of as many users without rewards. Control is played with probability
-clip(P(φ_āᵀθ̃ ≤ 0)), and ā otherwise.
+for K users, β₁ being β of as many users without rewards. V̄ = C V⁻¹ Cᵀ and Λ = C V⁻¹ V₀ V⁻¹ Cᵀ are
+of the coefficients of the user who is served, the shared ones plus the user's own, which is what C
+adds up. Control is played with probability clip(P(φ_āᵀθ̃ ≤ 0)), and ā otherwise.
 
 Its authors have two arms, contexts that change, effects of time as well, and a graph on which
 neighbouring users are alike. Here contexts and arm means stay: no effects of time, and a user's
@@ -43,9 +44,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.models.features import FeatureKinds, expected_terms
@@ -91,26 +92,15 @@ class RomeSettings:
     ridge: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("shared_precision", "user_precision", "scale", "floor", "ridge"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ConfigurationError(
-                    f"Expected a positive number; got {name}={value}. Give a positive value."
-                )
-        for name in ("error", "least_control", "most_control", "bag_share"):
-            value = getattr(self, name)
-            if not 0 < value <= 1 or (value == 1 and name != "bag_share"):
-                raise ConfigurationError(
-                    f"Expected a probability; got {name}={value}. Give a number between 0 and 1."
-                )
+        precisions = "shared_precision", "user_precision"
+        check_numbers(self, "positive", *precisions, "scale", "floor", "ridge")
+        check_numbers(self, "fraction", "error", "least_control", "most_control")
+        check_numbers(self, "share", "bag_share")
+        check_whole(self, "num_bags", remedy="Use for example 10.")
         if self.least_control > self.most_control:
             raise ConfigurationError(
                 f"Expected least_control <= most_control; got least_control={self.least_control}. "
                 "Exchange the two."
-            )
-        if type(self.num_bags) is not int or self.num_bags < 1:
-            raise ConfigurationError(
-                f"Expected at least one bag; got num_bags={self.num_bags!r}. Use for example 10."
             )
 
 

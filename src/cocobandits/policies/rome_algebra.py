@@ -1,4 +1,4 @@
-"""The arithmetic of RoME: pseudo-rewards, the posterior of linear forms, and how wide to explore.
+"""The arithmetic of RoME: pseudo-rewards, what a user's coefficients tell, and how wide to explore.
 
 Owns the formulas that hold whatever the blocks of θ are: for the policy, which keeps a user's
 rewards as two numbers per arm, and for the authors' simulation, which has blocks of users and times
@@ -8,7 +8,6 @@ in one dense matrix. Knows neither users nor states.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import ndtr
 from jaxtyping import Array, ArrayLike, Bool, Float, Real
 
@@ -36,12 +35,25 @@ class Contribution(NamedTuple):
     slope: Float[Array, "*each"]
 
 
-class Forms(NamedTuple):
-    """Linear forms of θ ~ N(V⁻¹b, V⁻¹), one by one, and the gain log det V - log det V₀."""
+class Coefficients(NamedTuple):
+    """What a user's advantages follow: Cθ under N(V⁻¹b, V⁻¹); C adds up the user's blocks of θ.
 
-    mean: Float[Array, " form"]
-    variance: Float[Array, " form"]
-    gain: Scalar
+    `covariance` is V̄ = C V⁻¹ Cᵀ, and `prior_share` Λ = C V⁻¹ V₀ V⁻¹ Cᵀ, the part of it that is due
+    to the prior.
+    """
+
+    mean: Float[Array, " coefficient"]
+    covariance: Square
+    prior_share: Square
+
+    def at(self, features: Float[Array, " coefficient"]) -> tuple[Scalar, Scalar]:
+        """Compute mean and variance of the advantage, which is linear in the features."""
+        return features @ self.mean, features @ self.covariance @ features
+
+    def gain(self) -> Scalar:
+        """Compute log det V̄ - log det Λ: zero without rewards, and never less."""
+        sizes = (jnp.linalg.slogdet(each)[1] for each in (self.covariance, self.prior_share))
+        return jnp.subtract(*sizes)
 
 
 def contribution(
@@ -71,27 +83,13 @@ def pseudo_reward(
     return pull / weight
 
 
-def read_forms(
-    precision: Square,
-    shift: Float[Array, " coefficient"],
-    forms: Float[Array, "form coefficient"],
-    prior_log_determinant: Number,
-) -> Forms:
-    """Read linear forms off N(V⁻¹b, V⁻¹), where V = precision and b = shift."""
-    factor = jnp.linalg.cholesky(precision)
-    white = solve_triangular(factor, forms.T, lower=True)
-    mean = white.T @ solve_triangular(factor, shift, lower=True)
-    gain = 2 * jnp.sum(jnp.log(jnp.diagonal(factor))) - prior_log_determinant
-    return Forms(mean, jnp.sum(white**2, axis=0), gain)
-
-
 def exploration(
     num_groups: Real[ArrayLike, ""], gain: Number, scale: Number, error: Number, floor: Number
 ) -> Scalar:
     """Compute β = v √(2 log(2K(K + 1)/δ) + gain) + ζ max(1, (log K)^¾).
 
-    K is the number of users or of times, whichever is larger; v, δ and ζ are `scale`, `error` and
-    `floor`.
+    K is the number of users or of times, whichever is larger, and the gain that of the user who is
+    served (`Coefficients.gain`); v, δ and ζ are `scale`, `error` and `floor`.
     """
     groups = jnp.maximum(jnp.asarray(num_groups, dtype=float), 1.0)
     confidence = jnp.sqrt(2 * jnp.log(2 * groups * (groups + 1) / error) + gain)

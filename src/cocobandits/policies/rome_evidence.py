@@ -12,12 +12,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from cocobandits.models.base import Statistics
-from cocobandits.policies.rome_algebra import Contribution, contribution, read_forms
+from cocobandits.policies.rome_algebra import (
+    Coefficients,
+    Contribution,
+    Square,
+    contribution,
+)
 from cocobandits.policies.rome_baseline import Bags, Terms
 from cocobandits.types import ArmVector, Number, Scalar
 
 Candidates = Float[Array, " candidate"]
 BySource = Float[Array, "source candidate"]
+PerUser = Float[Array, " user"]
 
 
 class Law(NamedTuple):
@@ -88,29 +94,55 @@ def advantages(
     user: Int[Array, ""],
     precisions: tuple[Number, Number],
 ) -> tuple[Candidates, Candidates, Scalar]:
-    """Compute mean and variance of a user's φ_aᵀθ under N(V⁻¹b, V⁻¹), and log det V - log det V₀.
+    """Compute mean and variance of a user's φ_aᵀθ under N(V⁻¹b, V⁻¹), and log det V̄ - log det Λ.
 
-    User i has rewards along t_i alone. With w = Σσ̃² and g = γᵤ/(γᵤ + w|t|²), eliminating the user's
-    effects leaves g of weight and pull to the shared ones; given those, t_iᵀθ_i has variance
-    |t|²/(γᵤ + w|t|²).
+    Candidates have coefficients of their own, so V̄ and Λ have a block for each.
     """
-    shared_precision, user_precision = precisions
     weight, pull = (jnp.sum(field, axis=1) for field in evidence[:2])
+
+    def read(weight: PerUser, pull: PerUser) -> tuple[Scalar, Scalar, Scalar]:
+        coefficients = user_coefficients(terms, (weight, pull), user, precisions)
+        return *coefficients.at(terms[user]), coefficients.gain()
+
+    mean, variance, gain = jax.vmap(read, in_axes=1)(weight, pull)
+    return mean, variance, jnp.sum(gain)
+
+
+def user_coefficients(
+    terms: Terms,
+    sums: tuple[PerUser, PerUser],
+    user: Int[Array, ""],
+    precisions: tuple[Number, Number],
+) -> Coefficients:
+    """Read θ_shared + θ_i of one candidate off V and b, without laying them out.
+
+    User j has rewards along t_j alone, w_j = Σσ̃² and Σσ̃²R̃ in sum. With κ_j = w_j/(γᵤ + w_j|t_j|²),
+    eliminating j's effects leaves 1 - κ_j|t_j|² of both to the shared ones, whose precision is then
+    P. For B = I - κ_i t_i t_iᵀ the blocks of V⁻¹Cᵀ are P⁻¹B for the shared effects, which is X, and
+
+        B/γᵤ - κ_i t_i t_iᵀX for user i,   -κ_j t_j t_jᵀX for every other user j.
+    """
+    (weight, pull), (shared_precision, user_precision) = sums, precisions
     square = jnp.sum(terms**2, axis=1)
-    left = user_precision / (user_precision + weight * square[:, None])
-    num_terms = terms.shape[1]
-    prior = jnp.broadcast_to(
-        shared_precision * jnp.eye(num_terms), (weight.shape[1], num_terms, num_terms)
+    taken = weight / (user_precision + weight * square)
+    left = 1 - taken * square
+    identity, own = jnp.eye(terms.shape[1]), terms[user]
+    kept = identity - taken[user] * jnp.outer(own, own)
+    precision = shared_precision * identity + _weighted(weight * left, terms)
+    shared = jnp.linalg.solve(precision, kept)
+    mine = kept / user_precision - taken[user] * jnp.outer(own, own @ shared)
+    of_others = (taken**2 * square).at[user].set(0.0)
+    prior = shared_precision * identity + user_precision * _weighted(of_others, terms)
+    return Coefficients(
+        shared.T @ ((pull * left) @ terms) + pull[user] * (kept @ own) / user_precision,
+        shared + mine,
+        shared.T @ prior @ shared + user_precision * mine.T @ mine,
     )
-    precision = prior + jnp.einsum("ua,ui,uj->aij", weight * left, terms, terms)
-    shift = jnp.einsum("ua,ui->ai", pull * left, terms)
-    prior_size = num_terms * jnp.log(shared_precision)
-    read = jax.vmap(read_forms, (0, 0, None, None))
-    forms = read(precision, shift, terms[user][None], prior_size)
-    own_variance = left[user] * square[user] / user_precision
-    mean = left[user] * forms.mean[:, 0] + own_variance * pull[user]
-    variance = left[user] ** 2 * forms.variance[:, 0] + own_variance
-    return mean, variance, jnp.sum(forms.gain) - jnp.sum(jnp.log(left))
+
+
+def _weighted(weight: PerUser, terms: Terms) -> Square:
+    """Compute Σ_j weight_j t_j t_jᵀ."""
+    return (terms * weight[:, None]).T @ terms
 
 
 def _by_source(per_arm: ArmVector) -> BySource:

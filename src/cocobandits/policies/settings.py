@@ -1,9 +1,9 @@
 """How a population is modelled and learned: one record of settings, and presets by name."""
 
-import sys
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.chances import ChanceMixture
@@ -94,38 +94,20 @@ class CocoSettings:
     steps_per_user: int | None = None
 
     def __post_init__(self) -> None:
-        if not (
-            isinstance(self.population_weight, int | float)
-            and 0 <= self.population_weight <= sys.float_info.max
-        ):
-            raise ConfigurationError(
-                f"Expected a finite weight of at least 0; got population_weight="
-                f"{self.population_weight!r}. The default is 1; 0 looks at this user alone."
-            )
-        for name in ("nodes_per_arm", "steps_per_user", "context_points"):
-            if getattr(self, name) is not None:
-                self._check_whole(name)
-        for name in ("nodes_per_feature", "num_modes", "num_components"):
-            self._check_whole(name)
+        remedy = "The default is 1; 0 looks at this user alone."
+        check_numbers(self, "not negative", "population_weight", remedy=remedy)
+        optional = ("nodes_per_arm", "steps_per_user", "context_points")
+        given = [name for name in optional if getattr(self, name) is not None]
+        given += ["nodes_per_feature", "num_modes", "num_components"]
+        remedy = "Change it, or leave it out."
+        check_whole(self, *given, most=_MOST, remedy=remedy)
         for name, most in (("rank", 2), ("smooth_terms", _MOST)):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or not 0 <= value <= most):
-                raise ConfigurationError(
-                    f"Expected a whole number from 0 to {most:,}; got {name}={value!r}. Change it, "
-                    "or leave it out."
-                )
+            if getattr(self, name) is not None:
+                check_whole(self, name, least=0, most=most, remedy=remedy)
         if self.model not in get_args(ModelName):
             raise ConfigurationError(
                 f"Expected model in {get_args(ModelName)}; got model={self.model!r}. Choose one of "
                 "these."
-            )
-
-    def _check_whole(self, name: str) -> None:
-        value = getattr(self, name)
-        if type(value) is not int or not 1 <= value <= _MOST:
-            raise ConfigurationError(
-                f"Expected a whole number from 1 to {_MOST:,}; got {name}={value!r}. Change it, or "
-                "leave it out."
             )
 
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
+from cocobandits.checks import check_numbers
 from cocobandits.errors import ConfigurationError, GridTooLargeError
 from cocobandits.models.base import (
     Hyperparameters,
@@ -98,25 +99,13 @@ class LogDensityConfig:
             raise ConfigurationError(
                 f"Expected at least 2 arms; got num_arms={self.num_arms}. Add an arm."
             )
-        for name in (
-            "reward_noise",
-            "arm_lengthscale",
-            "context_lengthscale",
-            "amplitude",
-            "memory_limit_gb",
-        ):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ConfigurationError(
-                    f"Expected a positive number; got {name}={value}. Give a positive value."
-                )
-        for name in ("lengthscale_deviation", "amplitude_deviation", "noise_deviation"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ConfigurationError(
-                    f"Expected a number of at least zero; got {name}={value}. Zero fixes what it "
-                    "is the deviation of."
-                )
+        lengthscales = "arm_lengthscale", "context_lengthscale"
+        check_numbers(
+            self, "positive", "reward_noise", *lengthscales, "amplitude", "memory_limit_gb"
+        )
+        deviations = "lengthscale_deviation", "amplitude_deviation", "noise_deviation"
+        remedy = "Zero fixes what it is the deviation of."
+        check_numbers(self, "not negative", *deviations, remedy=remedy)
         for name in ("num_modes", "num_particles", "context_points"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(

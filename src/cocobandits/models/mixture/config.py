@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import numpy as np
-
+from cocobandits.checks import check_numbers
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.features import FeatureKinds, num_terms
 from cocobandits.models.precision import DTYPES, Precision
@@ -59,11 +58,8 @@ class MixtureConfig:
                 f"Expected a rank from 0 to {most} for {self.rewards} rewards; got "
                 f"rank={self.rank!r}. Arms that are independent within a component have rank 0."
             )
-        if not (np.isfinite(self.reward_noise) and self.reward_noise > 0):
-            raise ConfigurationError(
-                f"Expected a positive number; got reward_noise={self.reward_noise}. Give the "
-                "standard deviation of a reward."
-            )
+        remedy = "Give the standard deviation of a reward."
+        check_numbers(self, "positive", "reward_noise", remedy=remedy)
 
     @property
     def dtype(self) -> Any:
