@@ -192,6 +192,28 @@ def test_a_run_beside_another_is_ranked_with_it(folder):
     assert "| cocobandits | 0.6.0 | 0.7.0 |" in page
 
 
+def test_times_of_a_run_beside_another_are_on_its_clock(folder):
+    """Where the oracle took twice as long, everybody's time is halved."""
+    means = {("mixture", "rome"): 60.0, ("mixture", "oracle-ts"): 50.0}
+    place = other_run(folder, means)
+    first = load_comparison(folder).milliseconds["mixture", "oracle-ts"]
+    rows = json.loads((place / "summary.json").read_text())
+    factors = {"oracle-ts": 2.0, "rome": 5.0}
+    slower = [
+        row | {"seconds": factors[row["policy"]] * np.median(first) * row["steps"] / 1e3}
+        for row in rows
+    ]
+    write_json(place / "summary.json", slower)
+    joined = load_comparison(place, folder)
+    found = [joined.milliseconds["mixture", name] for name in ("oracle-ts", "rome", "coids")]
+    np.testing.assert_allclose(np.median(found[0]), np.median(first))
+    np.testing.assert_allclose(found[1], 2.5 * np.median(first))
+    np.testing.assert_allclose(found[2], load_comparison(folder).milliseconds["mixture", "coids"])
+    page = write_comparison(place, folder).read_text(encoding="utf-8")
+    assert "clock of the first, by what OraclePrior-TS took in" in page
+    assert "clock of the first" not in write_comparison(folder).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("oracle", "changes", "message"),
     [

@@ -40,13 +40,13 @@ def read_best(belief):
 
 
 def slow_probabilities(study, context, statistics):
-    """Ask each particle by itself, and weigh its answer by how well it explains the newcomer."""
+    """Ask every particle, and weigh its answer by how well it explains the newcomer."""
     readings = study._policy.read(study._state, context, statistics, read_best)
     logs = np.array(readings.log_weights)
     posterior = getattr(study._state, "posterior", None)
     if posterior is not None:
-        evidence = jax.jit(study._policy.model.log_evidence)
-        logs += [float(evidence(xi, context, statistics)) for xi in posterior.particles]
+        evidence = jax.vmap(study._policy.model.log_evidence, (0, None, None))
+        logs += np.asarray(jax.jit(evidence)(posterior.particles, context, statistics))
     shares = np.exp(logs - logs.max())
     return shares @ np.asarray(readings.values) / shares.sum()
 

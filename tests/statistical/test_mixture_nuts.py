@@ -47,7 +47,7 @@ def answers_of(model, particles):
     return np.asarray(each).reshape(len(particles), -1)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_particles_of_a_mixture_agree_with_nuts(rank):
     model = model_of(rank)
     truth = jax.random.normal(jax.random.key(3), (model.num_parameters,))

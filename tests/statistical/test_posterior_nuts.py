@@ -8,6 +8,7 @@ and total variation of P(arm is best) for newcomers.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from populations import draw_history, nuts_draws, policy_for, run_smc
 
 from cocobandits.inference.smc import SmcConfig
@@ -35,6 +36,7 @@ def best_probabilities(particles: jax.Array, weights: jax.Array) -> np.ndarray:
     return np.asarray(jax.jit(lambda: jax.lax.map(at, contexts))())
 
 
+@pytest.mark.slow
 def test_particles_agree_with_nuts():
     draws = nuts_draws(MODEL, HISTORY, num_warmup=400, num_draws=2000)
     mean, deviation = np.asarray(draws.mean(axis=0)), np.asarray(draws.std(axis=0))

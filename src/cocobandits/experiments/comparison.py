@@ -152,7 +152,11 @@ def check_fit(other: Comparison, place: Path, seeds: Any, scale: str, environmen
 
 
 def _joined(ours: Comparison, other: Comparison, place: Path) -> Comparison:
-    """Take whom the first did not run from the second, in the environments of the first."""
+    """Take whom the first did not run from the second, in the environments of the first.
+
+    Times of the first are put on the clock of the second, by what the reference took in both: one
+    machine is not as fast as another, nor today as tomorrow.
+    """
     check_fit(other, place, ours.seeds, str(ours.config.get("scale")), ours.environments)
     for name in ours.environments:
         gap = np.max(np.abs(ours.totals[name, REFERENCE] - other.totals[name, REFERENCE]))
@@ -162,13 +166,19 @@ def _joined(ours: Comparison, other: Comparison, place: Path) -> Comparison:
                 f"{REFERENCE} lost another total in {name}, by {gap:.3g}. Make both with the same "
                 "code of environments."
             )
+    paces = {
+        name: np.median(other.milliseconds[name, REFERENCE])
+        / np.median(ours.milliseconds[name, REFERENCE])
+        for name in ours.environments
+    }
+    times = {key: paces[key[0]] * values for key, values in ours.milliseconds.items()}
     mine = set(ours.policies)
     added = [key for key in other.totals if key[0] in ours.steps and key[1] not in mine]
     return replace(
         ours,
         policies=tuple(dict.fromkeys(other.policies + ours.policies)),
         totals={key: other.totals[key] for key in added} | ours.totals,
-        milliseconds={key: other.milliseconds[key] for key in added} | ours.milliseconds,
+        milliseconds={key: other.milliseconds[key] for key in added} | times,
         beside=other,
     )
 

@@ -29,6 +29,7 @@ from cocobandits.experiments.drawing import label_of
 from cocobandits.experiments.estimates import number
 from cocobandits.experiments.markdown import table
 from cocobandits.experiments.peers_table import peers_section
+from cocobandits.experiments.presets import REFERENCE
 from cocobandits.experiments.table_one import CRITERIA
 from cocobandits.experiments.tables import facts_table
 
@@ -37,6 +38,9 @@ _EMPTY = """ Hatched: the system assumes
 normal rewards, and was not run where they are yes or no."""
 _MANY = "the first cells of a process compile, which the median leaves out"
 _FEW = "the first cells of a process compile, which so few seeds do not hide"
+_CLOCK = f"""
+Times of the second run are put on the clock of the first, by what {label_of(REFERENCE)} took in
+both."""
 _PAGE = """# All systems on one bench
 
 {lead}
@@ -58,7 +62,7 @@ the same, with mean and variance of the coefficients over both modes.
 By the mean rank of the average total regret, {common}; share is that regret over {yardstick}'s, as
 a geometric mean over these. A mean rank is no test, and variants of one system crowd its
 neighbours: see the paired differences. Times are per interaction, decision and update together, the
-median over seeds averaged over the same environments, with {processes} at once; {compiling}.
+median over seeds averaged over the same environments, with {processes} at once; {compiling}.{clock}
 
 {ranking}
 
@@ -140,6 +144,7 @@ def render(comparison: Comparison, places: list[Place], figure: str, peers: str 
         common=_common(comparison),
         processes=_processes(comparison),
         compiling=_MANY if _is_median_free_of_compiling(comparison) else _FEW,
+        clock=_CLOCK if comparison.beside else "",
         empty=_EMPTY if _has_holes(comparison, places) else "",
         ranking=table(ranking_table(places)),
         figure=figure,
