@@ -164,8 +164,8 @@ def read_coefficients(memory: Memory, prior: Any, blocks: Any) -> Coefficients:
 def play(memory: Memory, stage: Stage, prior: Any) -> Any:
     """Act for all users of a stage, then learn from all; the regret of each comes along."""
     coefficients = read_coefficients(memory, prior, stage.blocks)
-    mean, variance = jax.vmap(Coefficients.at)(coefficients, stage.features)
-    gains = jnp.stack([jax.vmap(Coefficients.gain)(coefficients), jnp.zeros(NUM_USERS)])
+    mean, variance, gain = jax.vmap(Coefficients.advantage)(coefficients, stage.features)
+    gains = jnp.stack([gain, jnp.zeros(NUM_USERS)])
     beta, first = exploration(max(NUM_USERS, NUM_TIMES), gains, SCALE, ERROR, FLOOR)
     control = control_probability(mean, beta / first * jnp.sqrt(variance), (0.0, 1.0))
     action = jnp.where(stage.uniform >= control, 1.0, 0.0)

@@ -5,12 +5,14 @@ Whatever is given, a text or None included, the answer is a `ConfigurationError`
 
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from cocobandits.errors import ConfigurationError
+
+# Those that can be stored; fractions and decimals cannot.
+_NUMBERS = (int, float, np.integer, np.floating)
 
 
 class Kind(NamedTuple):
@@ -21,9 +23,19 @@ class Kind(NamedTuple):
     remedy: str
 
 
+def is_number(value: object) -> bool:
+    """Tell whether a value is a finite real number; truth values are none."""
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
 KindName = Literal["finite", "positive", "not negative", "fraction", "share"]
 _KINDS: dict[KindName, Kind] = {
-    "finite": Kind("a finite number", math.isfinite, "Use 0."),
+    "finite": Kind("a finite number", is_number, "Use 0."),
     "positive": Kind("a positive number", lambda value: value > 0, "Give a positive value."),
     "not negative": Kind(
         "a finite number of at least 0", lambda value: value >= 0, "Change it, or leave it out."
@@ -35,11 +47,6 @@ _KINDS: dict[KindName, Kind] = {
         "a number above 0 and at most 1", lambda value: 0 < value <= 1, "Use 1 for the whole."
     ),
 }
-
-
-def is_number(value: object) -> bool:
-    """Tell whether a value is a finite real number; truth values are none."""
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
 def check_numbers(settings: object, kind: KindName, *names: str, remedy: str | None = None) -> None:
@@ -56,23 +63,23 @@ def check_numbers(settings: object, kind: KindName, *names: str, remedy: str | N
 
 
 def check_whole(
-    settings: object, *names: str, least: int = 1, most: int | None = None, remedy: str
+    settings: object, *names: str, least: int = 1, most: int = 1_000_000_000, remedy: str
 ) -> None:
     """Refuse fields that are not whole numbers within limits.
 
     Raises:
         ConfigurationError: one is not.
     """
-    limits = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
     for name in names:
         value = getattr(settings, name)
-        if type(value) is not int or value < least or (most is not None and value > most):
+        if type(value) is not int or not least <= value <= most:
             raise ConfigurationError(
-                f"Expected a whole number {limits}; got {name}={value!r}. {remedy}"
+                f"Expected a whole number from {least:,} to {most:,}; got {name}={value!r}. "
+                f"{remedy}"
             )
 
 
 def freeze(values: Any) -> Any:
     """Turn arrays and lists into nested tuples, which can be hashed."""
-    plain = values.tolist() if isinstance(values, np.ndarray) else values
+    plain = values.tolist() if hasattr(values, "tolist") else values
     return tuple(map(freeze, plain)) if isinstance(plain, list | tuple) else plain

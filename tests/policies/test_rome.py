@@ -1,6 +1,8 @@
 """RoME against dense algebra over all blocks of θ, and draws of the law it states."""
 
 import itertools
+import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +23,7 @@ from cocobandits.policies.rome_algebra import (
     pseudo_reward,
 )
 from cocobandits.policies.rome_baseline import Bags, predict
-from cocobandits.policies.rome_evidence import advantages
+from cocobandits.policies.rome_evidence import advantages, coefficients_without
 
 PROBLEM = Problem(3, (None, 3), (-2.0, 2.0), 0.2)
 SETTINGS = RomeSettings(shared_precision=0.3, user_precision=1.7, scale=0.6, num_bags=3)
@@ -108,6 +110,80 @@ def test_forms_match_dense_algebra_over_all_users(state):
         np.testing.assert_allclose(mean, expected[user], atol=1e-10)
         np.testing.assert_allclose(np.diag(variance), own, atol=1e-10)
         np.testing.assert_allclose(found, gains[user], atol=1e-10)
+
+
+def exact_gain(weight, terms, user):
+    """Log det V̄ - log det Λ of one candidate, in fractions: nothing is rounded before the end."""
+    terms = [[Fraction(float(term)) for term in row] for row in terms]
+    size, width = len(terms), len(terms[0])
+    prior = [Fraction(SMALL[0])] * width + [Fraction(SMALL[1])] * (width * size)
+    total = [[prior[i] * (i == j) for j in range(len(prior))] for i in range(len(prior))]
+    for number, row in enumerate(terms):
+        phi = row + [Fraction(0)] * (width * size)
+        phi[width * (1 + number) : width * (2 + number)] = row
+        for i, j in itertools.product(range(len(phi)), repeat=2):
+            total[i][j] += Fraction(float(weight[number])) * phi[i] * phi[j]
+    chosen = [[int(i == j) for j in range(width)] for i in range(len(prior))]
+    for term in range(width):
+        chosen[width * (1 + user) + term][term] = 1
+    half = solve_fractions(total, chosen)
+    columns = range(width)
+    covariance = [[half[i][j] + half[width * (1 + user) + i][j] for j in columns] for i in columns]
+    share = [
+        [sum(p * x[i] * x[j] for p, x in zip(prior, half, strict=True)) for j in columns]
+        for i in columns
+    ]
+    return math.log(determinant(covariance) / determinant(share))
+
+
+def solve_fractions(matrix, columns):
+    """Eliminate without rounding; the matrix is positive definite, so no pivots are needed."""
+    rows = [[*left, *right] for left, right in zip(matrix, columns, strict=True)]
+    for pivot in range(len(rows)):
+        rows[pivot] = [value / rows[pivot][pivot] for value in rows[pivot]]
+        for other in range(len(rows)):
+            if other != pivot and rows[other][pivot]:
+                factor = rows[other][pivot]
+                pairs = zip(rows[other], rows[pivot], strict=True)
+                rows[other] = [value - factor * known for value, known in pairs]
+    return [row[len(matrix) :] for row in rows]
+
+
+def determinant(matrix):
+    rows, product = [list(row) for row in matrix], Fraction(1)
+    for pivot in range(len(rows)):
+        product *= rows[pivot][pivot]
+        for other in range(pivot + 1, len(rows)):
+            factor = rows[other][pivot] / rows[pivot][pivot]
+            pairs = zip(rows[other], rows[pivot], strict=True)
+            rows[other] = [value - factor * known for value, known in pairs]
+    return product
+
+
+SMALL = (0.04, 1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 75.0, 1e8, 1e12])
+def test_gain_keeps_its_digits(scale):
+    """Small γᵤ and many rewards, against fractions; a user without rewards among them."""
+    terms = np.array([[1.0, 0.5], [1.0, -0.25], [1.0, 1.0]])
+    weight = scale * np.array([1.0, 0.0, 0.375])
+    for user in range(3):
+        sums = jnp.asarray(weight), jnp.zeros(3)
+        found = coefficients_without(jnp.asarray(terms), sums, jnp.asarray(user), SMALL)
+        gain = found.advantage(jnp.asarray(terms[user]), weight[user]).gain
+        np.testing.assert_allclose(gain, exact_gain(weight, terms, user), rtol=1e-7, atol=1e-9)
+
+
+def test_probabilities_are_finite_with_a_weak_prior_of_users():
+    policy = RomePolicy(Problem(5, (), (-2.0, 2.0), 0.2), RomeSettings(user_precision=1e-15))
+    state = policy.init(jax.random.key(0))
+    for user in range(3):
+        state = policy.enrol(state, jnp.zeros(0))
+        counts = jnp.full(5, 300.0)
+        rewards = Statistics(counts, counts * jnp.linspace(-1, 1, 5), counts)
+        state, _ = policy.update(jax.random.key(user), state, user, rewards)
+    np.testing.assert_allclose(np.sum(policy.probabilities(state, 1)), 1.0)
 
 
 def literal_law(evidence, user, num_users=4):

@@ -1,11 +1,13 @@
 """Settings of other systems: whatever is given, they are built, or refused with our own error."""
 
 import dataclasses
+from fractions import Fraction
 
 import pytest
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError
+from cocobandits.inference.smc import SmcConfig
 from cocobandits.policies.base import Problem
 from cocobandits.policies.hierts import HierTsSettings
 from cocobandits.policies.kmtl_ucb import KmtlUcbSettings
@@ -21,7 +23,9 @@ FIELDS = [
     if field.name not in MATRICES
 ]
 # What JSON, a command line or a typing slip may bring.
-WRONG = (None, "three", "0.5", [], [None], {}, float("nan"), float("inf"), -1e300, 1j, object())
+TEXTS, CONTAINERS = ("three", "0.5"), ([], [None], {})
+NUMBERS = (float("nan"), float("inf"), -1e300, 10**400, 1j)
+WRONG = (None, object(), *TEXTS, *CONTAINERS, *NUMBERS)
 
 
 def built(kind, name, value):
@@ -62,7 +66,25 @@ def test_wrong_matrices_are_refused_by_name(value):
             build()
 
 
-@pytest.mark.parametrize("name", ["population_weight", "num_modes", "rank", "steps_per_user"])
+@pytest.mark.parametrize("name", [*SYSTEM_SETTINGS, "inference", "prior"])
+def test_wrong_kinds_of_settings_are_refused_by_name(name):
+    for value in ("x", {}, 3.0, CocoSettings):
+        with pytest.raises(ConfigurationError, match=f"{name}="):
+            built(CocoSettings, name, value)
+
+
+@pytest.mark.parametrize(
+    "name", ["ess_threshold", "stage_threshold", "first_step_size", "correlation_target"]
+)
+def test_wrong_values_of_the_inference_are_refused_by_name(name):
+    for value in (None, "x", float("nan"), []):
+        with pytest.raises(ConfigurationError, match=f"{name}="):
+            built(SmcConfig, name, value)
+
+
+@pytest.mark.parametrize(
+    "name", ["population_weight", "num_modes", "rank", "steps_per_user", "amplitude"]
+)
 def test_wrong_values_of_our_own_are_refused_by_name(name):
     for value in ("three", [], float("nan"), -1):
         with pytest.raises(ConfigurationError, match=f"{name}="):
@@ -77,7 +99,7 @@ class Given:
 @pytest.mark.parametrize(
     ("kind", "allowed", "refused"),
     [
-        ("finite", [-2, 0.0, 3.5], [float("inf"), None, True, "1"]),
+        ("finite", [-2, 0.0, 3.5], [float("inf"), 10**400, None, True, "1", Fraction(1, 2)]),
         ("positive", [1e-300, 2], [0, -1.0, float("nan")]),
         ("not negative", [0, 0.0, 7], [-1e-300, float("inf")]),
         ("fraction", [1e-9, 0.999], [0, 1, 1.5]),
@@ -99,5 +121,6 @@ def test_whole_numbers_have_limits():
         with pytest.raises(ConfigurationError, match="from 2 to 5; got value="):
             check_whole(Given(value), "value", least=2, most=5, remedy="")
     check_whole(Given(10**9), "value", remedy="")
-    with pytest.raises(ConfigurationError, match="of at least 1; got value=0"):
-        check_whole(Given(0), "value", remedy="")
+    for value in (0, 10**9 + 1):
+        with pytest.raises(ConfigurationError, match=f"from 1 to 1,000,000,000; got value={value}"):
+            check_whole(Given(value), "value", remedy="")

@@ -120,9 +120,7 @@ def write_comparison(folder: Path, beside: Path | None = None, page: Path | None
     try:
         figure = heat_map(comparison, [each.policy for each in places])
         drawing.save(figure, figures, "comparison")
-        peers = peers_section(folder, comparison)
-        if not peers and beside is not None:
-            peers = peers_section(beside, comparison)
+        peers = peers_section([folder] if beside is None else [folder, beside], comparison)
         link = os.path.relpath(figures / "comparison.svg", page.parent)
         text = render(comparison, places, Path(link).as_posix(), peers)
         page.parent.mkdir(parents=True, exist_ok=True)

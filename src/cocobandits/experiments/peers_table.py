@@ -38,34 +38,35 @@ those of the processor, on one thread.
 
 _MISSING = """## What people install today
 
-Nothing to show: in `{file}` no library met all steps of all {num_seeds} seeds. `make peers` runs
-them.
+Nothing to show: {reason}.
 
 """
+_OTHER_CODE = f"`{FILE}` was made with other code of environments than the run"
+_TOO_FEW = f"in `{FILE}` no library met all steps of all seeds of the run; `make peers` runs them"
 
 
-def peers_section(folder: Path, comparison: Comparison) -> str:
-    """Write the section; nothing without the file.
+def peers_section(folders: list[Path], comparison: Comparison) -> str:
+    """Write the section, from the first folder that has libraries for this run.
+
+    Nothing if no folder has the file; the reason if none has libraries that fit.
 
     Raises:
-        StorageError: the file cannot be read as what `benchmarks/peers/run.py` writes, or was made
-            in other environments than the run.
+        StorageError: a file cannot be read as what `benchmarks/peers/run.py` writes.
     """
-    path = folder / FILE
-    if not path.is_file():
-        return ""
-    packages, cells, environments = read_peers(path)
-    known = comparison.provenance.get("environments_sha256", environments)
-    if environments != known:
-        raise StorageError(
-            f"Expected libraries in the environments of the run; got {str(path)!r}, which was made "
-            "with other code of environments. Remove it, and run `make peers` again."
-        )
-    beside = beside_peers(comparison, cells)
-    if not beside.environments:
-        return _MISSING.format(file=FILE, num_seeds=len(comparison.seeds))
-    named = [f"{name} {packages[name]}" for name in ("mabwiser", "bayesianbandits")]
-    return _SECTION.format(packages=" and ".join(named), table=table(_table(beside)))
+    reasons = []
+    for path in (folder / FILE for folder in folders):
+        if not path.is_file():
+            continue
+        packages, cells, environments = read_peers(path)
+        beside = beside_peers(comparison, cells)
+        if environments != comparison.provenance.get("environments_sha256", environments):
+            reasons.append(_OTHER_CODE)
+        elif not beside.environments:
+            reasons.append(_TOO_FEW)
+        else:
+            named = [f"{name} {packages[name]}" for name in ("mabwiser", "bayesianbandits")]
+            return _SECTION.format(packages=" and ".join(named), table=table(_table(beside)))
+    return _MISSING.format(reason="; ".join(dict.fromkeys(reasons))) if reasons else ""
 
 
 def beside_peers(comparison: Comparison, cells: list[dict[str, Any]]) -> Comparison:

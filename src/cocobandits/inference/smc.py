@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Int
 
+from cocobandits.checks import check_numbers
 from cocobandits.errors import ConfigurationError, NumericalError
 from cocobandits.inference import moves, weights
 from cocobandits.inference.resampling import systematic
@@ -90,6 +91,8 @@ class SmcConfig:
                 f"num_particles={self.num_particles}, moves_per_block={self.moves_per_block}, "
                 f"max_blocks={self.max_blocks}. Raise what is below one."
             )
+        check_numbers(self, "finite", "stage_threshold", "ess_threshold", "first_step_size")
+        check_numbers(self, "finite", "correlation_target")
         if not 0 < self.stage_threshold <= self.ess_threshold < 1:
             raise ConfigurationError(
                 "Expected 0 < stage_threshold <= ess_threshold < 1; got "
@@ -107,7 +110,9 @@ class SmcConfig:
                 f"Expected moves in {get_args(MoveName)}; got moves={self.moves!r}. Choose one of "
                 "these."
             )
-        if self.move_every is not None and self.move_every < 1:
+        if self.move_every is not None and (
+            type(self.move_every) is not int or self.move_every < 1
+        ):
             raise ConfigurationError(
                 f"Expected move_every of at least 1, or None; got move_every={self.move_every}. "
                 "The paper uses 5."

@@ -10,11 +10,13 @@ and the arm with the highest f̂ + α s is chosen. S says how alike arms are: as
 estimated from who was given them. With E_ij the average of exp(-γ_s |x - x'|²) over the contexts of
 arms i and j, S_ij = exp(-c (E_ii + E_jj - 2 E_ij)). That is what its authors call KMTL-UCB; arms
 that are not alike at all (independent), or entirely (pooled), are what they compare it with. An
-estimate by rewards is not theirs: the same formula, for contexts and rewards together.
+estimate by rewards is not theirs: the same formula, for contexts and users' average rewards
+together.
 
 Its authors (code: aniketde/MultiTaskLearningContextualBandits) give every arm once at first, choose
-γ, γ_x and γ_s by cross-validation, and mostly have c = 28 or 100, and α = 0.1 for rewards on [0,
-1]. Here no arm is forced, c = 100, and S is by rewards unless told otherwise. They see a new
+γ, γ_x, γ_s and c by cross-validation, mostly c = 28 or 100, and have α = 0.1 for rewards on [0, 1].
+Here no arm is forced, c = 100, and S is by rewards unless told otherwise; with that c it is near
+the identity, unless arms earn the same. They see a new
 context at every step and no user twice. Here x is a user's features (on [-1, 1], categories
 one-hot, expected values where some are missing), the same at all of the user's steps. Rewards of
 one user and arm have the same kernel row, so they are merged without loss into one row with their
@@ -243,7 +245,7 @@ def _estimate_similarity(
     table: UserTable,
     numbers: Numbers,
 ) -> Float[Array, "arm other"]:
-    """Compare the contexts that arms were given in; an arm without rewards is like no other."""
+    """Compare what arms met, contexts and maybe rewards; one without rewards is like no other."""
     near = _radial(compared, compared, numbers.similarity_bandwidth)
     has_rewards = jnp.sum(table.statistics.count, axis=0) > 0
     num_arms = len(has_rewards)

@@ -27,7 +27,8 @@ who the candidate was when control was played, so that pseudo-reward is shared o
 by P(ā | A = 0), which leaves the mean of the sums as it is. Where rewards are withdrawn, what the
 user's rewards of that arm added is scaled by the ratio of the counts; where their sum changes
 otherwise, Σσ̃²R̃ moves by their average ∂(σ̃²R̃)/∂R. All noise is one number v, for what f̂ leaves
-unexplained: the declared noise is not asked for, and yes/no rewards are as good as others.
+unexplained (1 in the authors' code, which has it in β alone): the declared noise is not asked for,
+and yes/no rewards are as good as others.
 
 Of the criteria of the paper's Table 1: multi-task, yes (the shared part). Partial context, no: a
 user's effects are apart for every arm, and only rewards of control say something of several.
@@ -99,8 +100,8 @@ class RomeSettings:
         check_whole(self, "num_bags", remedy="Use for example 10.")
         if self.least_control > self.most_control:
             raise ConfigurationError(
-                f"Expected least_control <= most_control; got least_control={self.least_control}. "
-                "Exchange the two."
+                f"Expected least_control <= most_control; got least_control={self.least_control}, "
+                f"most_control={self.most_control}. Exchange the two."
             )
 
 

@@ -35,6 +35,14 @@ class Contribution(NamedTuple):
     slope: Float[Array, "*each"]
 
 
+class Advantage(NamedTuple):
+    """A user's advantage at some features: mean, variance, and log det V̄ - log det Λ."""
+
+    mean: Scalar
+    variance: Scalar
+    gain: Scalar
+
+
 class Coefficients(NamedTuple):
     """What a user's advantages follow: Cθ under N(V⁻¹b, V⁻¹); C adds up the user's blocks of θ.
 
@@ -46,14 +54,22 @@ class Coefficients(NamedTuple):
     covariance: Square
     prior_share: Square
 
-    def at(self, features: Float[Array, " coefficient"]) -> tuple[Scalar, Scalar]:
-        """Compute mean and variance of the advantage, which is linear in the features."""
-        return features @ self.mean, features @ self.covariance @ features
+    def advantage(
+        self, features: Float[Array, " coefficient"], weight: Number = 0.0, pull: Number = 0.0
+    ) -> Advantage:
+        """Read the advantage, with further rewards of the user along the same features.
 
-    def gain(self) -> Scalar:
-        """Compute log det V̄ - log det Λ: zero without rewards, and never less."""
+        These add w = Σσ̃² to V along x, and Σσ̃²R̃ to b. With a = xᵀV̄x that divides det V̄ by 1 + wa,
+        and det Λ by its square. Without any rewards the gain is zero, and it never is less.
+        """
+        variance = features @ self.covariance @ features
+        more = 1 + weight * variance
         sizes = (jnp.linalg.slogdet(each)[1] for each in (self.covariance, self.prior_share))
-        return jnp.subtract(*sizes)
+        return Advantage(
+            (features @ self.mean + variance * pull) / more,
+            variance / more,
+            jnp.subtract(*sizes) + jnp.log1p(weight * variance),
+        )
 
 
 def contribution(
@@ -89,7 +105,7 @@ def exploration(
     """Compute β = v √(2 log(2K(K + 1)/δ) + gain) + ζ max(1, (log K)^¾).
 
     K is the number of users or of times, whichever is larger, and the gain that of the user who is
-    served (`Coefficients.gain`); v, δ and ζ are `scale`, `error` and `floor`.
+    served (`Coefficients.advantage`); v, δ and ζ are `scale`, `error` and `floor`.
     """
     groups = jnp.maximum(jnp.asarray(num_groups, dtype=float), 1.0)
     confidence = jnp.sqrt(2 * jnp.log(2 * groups * (groups + 1) / error) + gain)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from cocobandits.models.base import Statistics
 from cocobandits.policies.rome_algebra import (
+    Advantage,
     Coefficients,
     Contribution,
     Square,
@@ -100,43 +101,42 @@ def advantages(
     """
     weight, pull = (jnp.sum(field, axis=1) for field in evidence[:2])
 
-    def read(weight: PerUser, pull: PerUser) -> tuple[Scalar, Scalar, Scalar]:
-        coefficients = user_coefficients(terms, (weight, pull), user, precisions)
-        return *coefficients.at(terms[user]), coefficients.gain()
+    def read(weight: PerUser, pull: PerUser) -> Advantage:
+        coefficients = coefficients_without(terms, (weight, pull), user, precisions)
+        return coefficients.advantage(terms[user], weight[user], pull[user])
 
     mean, variance, gain = jax.vmap(read, in_axes=1)(weight, pull)
     return mean, variance, jnp.sum(gain)
 
 
-def user_coefficients(
+def coefficients_without(
     terms: Terms,
     sums: tuple[PerUser, PerUser],
     user: Int[Array, ""],
     precisions: tuple[Number, Number],
 ) -> Coefficients:
-    """Read θ_shared + θ_i of one candidate off V and b, without laying them out.
+    """Read θ_shared + θ_i of one candidate off V and b, as they are without i's own rewards.
 
-    User j has rewards along t_j alone, w_j = Σσ̃² and Σσ̃²R̃ in sum. With κ_j = w_j/(γᵤ + w_j|t_j|²),
-    eliminating j's effects leaves 1 - κ_j|t_j|² of both to the shared ones, whose precision is then
-    P. For B = I - κ_i t_i t_iᵀ the blocks of V⁻¹Cᵀ are P⁻¹B for the shared effects, which is X, and
-
-        B/γᵤ - κ_i t_i t_iᵀX for user i,   -κ_j t_j t_jᵀX for every other user j.
+    User j has rewards along t_j alone, w_j = Σσ̃² and Σσ̃²R̃ in sum. With κ_j = w_j/(γᵤ +
+    w_j|t_j|²), eliminating j's effects leaves γᵤ/(γᵤ + w_j|t_j|²) of both to the shared ones; their
+    precision is then Q. The blocks of V⁻¹Cᵀ are Q⁻¹ for the shared effects, I/γᵤ for user i, who
+    has no rewards, and -κ_j t_j t_jᵀ Q⁻¹ for every other user j. Nothing is subtracted, so no
+    digits are lost where there are many rewards, or γᵤ is small.
     """
     (weight, pull), (shared_precision, user_precision) = sums, precisions
+    is_other = jnp.arange(len(terms)) != user
     square = jnp.sum(terms**2, axis=1)
-    taken = weight / (user_precision + weight * square)
-    left = 1 - taken * square
-    identity, own = jnp.eye(terms.shape[1]), terms[user]
-    kept = identity - taken[user] * jnp.outer(own, own)
+    precision_of_own = user_precision + weight * square
+    left = is_other * user_precision / precision_of_own
+    taken = is_other * weight / precision_of_own
+    identity = jnp.eye(terms.shape[1])
     precision = shared_precision * identity + _weighted(weight * left, terms)
-    shared = jnp.linalg.solve(precision, kept)
-    mine = kept / user_precision - taken[user] * jnp.outer(own, own @ shared)
-    of_others = (taken**2 * square).at[user].set(0.0)
-    prior = shared_precision * identity + user_precision * _weighted(of_others, terms)
+    shared = jnp.linalg.inv(precision)
+    prior = shared_precision * identity + user_precision * _weighted(taken**2 * square, terms)
     return Coefficients(
-        shared.T @ ((pull * left) @ terms) + pull[user] * (kept @ own) / user_precision,
-        shared + mine,
-        shared.T @ prior @ shared + user_precision * mine.T @ mine,
+        shared @ ((pull * left) @ terms),
+        shared + identity / user_precision,
+        shared @ prior @ shared + identity / user_precision,
     )
 
 

@@ -1,6 +1,7 @@
 """How a population is modelled and learned: one record of settings, and presets by name."""
 
 from dataclasses import dataclass
+from types import UnionType
 from typing import Literal, get_args
 
 from cocobandits.checks import check_numbers, check_whole
@@ -104,6 +105,17 @@ class CocoSettings:
         for name, most in (("rank", 2), ("smooth_terms", _MOST)):
             if getattr(self, name) is not None:
                 check_whole(self, name, least=0, most=most, remedy=remedy)
+        lengthscales = "arm_lengthscale", "context_lengthscale"
+        check_numbers(self, "positive", *lengthscales, "amplitude", "memory_limit_gb")
+        check_numbers(self, "not negative", "lengthscale_deviation", "amplitude_deviation")
+        kinds: dict[str, type | UnionType] = {**SYSTEM_SETTINGS, "inference": SmcConfig}
+        kinds["prior"] = ConditionalMixture | ChanceMixture | None
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ConfigurationError(
+                    f"Expected {getattr(kind, '__name__', kind)}; got {name}="
+                    f"{getattr(self, name)!r}. Change it, or leave it out."
+                )
         if self.model not in get_args(ModelName):
             raise ConfigurationError(
                 f"Expected model in {get_args(ModelName)}; got model={self.model!r}. Choose one of "
