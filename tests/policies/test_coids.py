@@ -325,7 +325,7 @@ def test_policies_that_weigh_no_information_give_no_motive():
 
 @pytest.mark.parametrize("weight", [-0.1, math.nan, math.inf])
 def test_weight_of_the_population_is_validated(weight):
-    with pytest.raises(ConfigurationError, match=r"weight of at least 0; got population_weight="):
+    with pytest.raises(ConfigurationError, match=r"number of at least 0; got population_weight="):
         CocoSettings(population_weight=weight)
 
 
