@@ -165,8 +165,9 @@ def play(memory: Memory, stage: Stage, prior: Any) -> Any:
     """Act for all users of a stage, then learn from all; the regret of each comes along."""
     coefficients = read_coefficients(memory, prior, stage.blocks)
     mean, variance, gain = jax.vmap(Coefficients.advantage)(coefficients, stage.features)
-    gains = jnp.stack([gain, jnp.zeros(NUM_USERS)])
-    beta, first = exploration(max(NUM_USERS, NUM_TIMES), gains, SCALE, ERROR, FLOOR)
+    num_groups, constants = max(NUM_USERS, NUM_TIMES), (SCALE, ERROR, FLOOR)
+    beta = jax.vmap(lambda each: exploration(num_groups, each, *constants))(gain)
+    first = exploration(num_groups, 0.0, *constants)
     control = control_probability(mean, beta / first * jnp.sqrt(variance), (0.0, 1.0))
     action = jnp.where(stage.uniform >= control, 1.0, 0.0)
     rewards = stage.baseline + action * stage.advantage + stage.noise

@@ -67,6 +67,21 @@ def test_coefficients_match_dense_inverses():
     assert np.linalg.slogdet(expected[1])[1] > np.linalg.slogdet(share)[1] + 0.1
 
 
+def test_a_stage_is_learned_from():
+    """The second stage serves users 0 and 1, at times 1 and 0; nobody else's blocks change."""
+    effects = simulation.true_effects("heterogeneous")
+    prior = simulation.prior_precision(effects)
+    memory = simulation.Memory(prior, np.zeros(len(prior)), np.zeros((simulation.NUM_BAGS, 10)))
+    stage = simulation.draw_stage(np.random.default_rng(4), 1, effects)
+    after, regret = simulation.play(memory, stage, prior)
+    assert np.all(np.asarray(regret) >= 0)
+    assert not np.any(regret[2:])
+    is_pulled = np.abs(np.asarray(after.shift)).reshape(-1, 3).sum(axis=1) > 0
+    np.testing.assert_array_equal(np.flatnonzero(is_pulled), [0, 1, 2, 101, 102])
+    is_learned = np.diag(np.asarray(after.precision))[:303] > np.diag(prior)[:303]
+    np.testing.assert_array_equal(np.flatnonzero(is_learned), np.arange(9))
+
+
 def check(found, setting):
     """Within 25 percent of the published mean, and four standard errors of the later one."""
     mean, error = simulation.LATER[setting]
