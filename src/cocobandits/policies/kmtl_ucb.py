@@ -16,17 +16,17 @@ together.
 Its authors (code: aniketde/MultiTaskLearningContextualBandits) give every arm once at first, choose
 γ, γ_x, γ_s and c by cross-validation, mostly c = 28 or 100, and have α = 0.1 for rewards on [0, 1].
 Here no arm is forced, c = 100, and S is by rewards unless told otherwise; with that c it is near
-the identity, unless arms earn the same. They see a new
-context at every step and no user twice. Here x is a user's features (on [-1, 1], categories
-one-hot, expected values where some are missing), the same at all of the user's steps. Rewards of
-one user and arm have the same kernel row, so they are merged without loss into one row with their
-average and η = their share of the arm's rewards; the state is the table of users alone, and a
-correction leaves no trace. All users are offered the same arms here, so whom an arm was given to,
-which the published S is about, is the policy's own doing: arms that were given in the same contexts
-it takes for one, whatever they earn. With γ_x > 0 and `user_share` = 0 as published, a user is told
-from others by the context only; a `user_share` τ adds τ S_aa' to the kernel of a user with itself,
-a deviation that is the user's own. Ridge regression takes rewards of any law, yes or no included. A
-decision factors a matrix of as many rows as there are pairs of user and arm with rewards, O(rows³).
+the identity, unless arms earn the same. They see a new context at every step and no user twice.
+Here x is a user's features (on [-1, 1], categories one-hot, expected values where some are
+missing), the same at all of the user's steps. Rewards of one user and arm have the same kernel row,
+so they are merged without loss into one row with their average and η = their share of the arm's
+rewards; the state is the table of users alone, and a correction leaves no trace. All users are
+offered the same arms here, so whom an arm was given to, which the published S is about, is the
+policy's own doing: arms that were given in the same contexts it takes for one, whatever they earn.
+With γ_x > 0 and `user_share` = 0 as published, a user is told from others by the context only; a
+`user_share` τ adds τ S_aa' to the kernel of a user with itself, a deviation that is the user's own.
+Ridge regression takes rewards of any law, yes or no included. A decision factors a matrix of as
+many rows as there are pairs of user and arm with rewards, O(rows³).
 
 Of the six criteria it meets multi-task (a reward is learned from for everybody with a context
 nearby; its tasks, in its own words, are arms), dynamic recruitment and concurrent interaction (rows

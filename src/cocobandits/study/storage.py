@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cocobandits.checks import freeze
 from cocobandits.errors import CocoError, StorageError
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.chances import ChanceMixture
@@ -166,7 +167,7 @@ class Archive(NamedTuple):
             "prior": _prior(settings["prior"]),
             **{
                 name: kind(
-                    **{field: _hashable(told) for field, told in settings.get(name, {}).items()}
+                    **{field: freeze(told) for field, told in settings.get(name, {}).items()}
                 )
                 for name, kind in SYSTEM_SETTINGS.items()
             },
@@ -230,11 +231,6 @@ class Archive(NamedTuple):
         if _digest(array) != self.text["sha256"][name]:
             raise _damaged(self.path, f"the array {name!r} was changed")
         return array
-
-
-def _hashable(told: Any) -> Any:
-    """Make tuples of the lists that JSON gives back."""
-    return tuple(map(_hashable, told)) if isinstance(told, list) else told
 
 
 def _prior(item: dict[str, Any] | None) -> ConditionalMixture | ChanceMixture | None:
