@@ -18,7 +18,7 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-run: setup ## Reproduce the paper in small: four environments, two seeds, a report
+run: setup ## Reproduce the paper in small: four environments, four seeds, an answer and a page
 	$(BIN)/coco reproduce --quick --resume --out runs/quick
 
 paper: setup ## The whole reproduction: ten seeds, the paper's grid; takes hours, can be resumed
@@ -46,10 +46,8 @@ peers: setup ## MABWiser and bayesianbandits in the environments of `coco compar
 	$(BIN)/python benchmarks/peers/run.py --seeds 10 --out runs/compare/peers.json
 
 docs: setup ## Rebuild the figures and generated pages from the records in results and benchmarks
-	$(BIN)/coco report results/coids --beside results/paper
-	cp results/coids/report/reproduction.md docs/reproduction.md
-	$(BIN)/coco report results/studies
-	cp results/studies/report/reproduction.md docs/studies.md
+	$(BIN)/coco report results/coids --beside results/paper --markdown docs/reproduction.md
+	$(BIN)/coco report results/studies --markdown docs/studies.md
 	$(BIN)/python benchmarks/two_models.py results/coids results/mixture > docs/models.md
 	$(BIN)/coco compare --show --out results/compare-mended --beside results/compare --page docs/compare.md
 	if [ -f benchmarks/results.json ]; then $(BIN)/python benchmarks/page.py; fi

@@ -15,7 +15,6 @@ import sections
 from figure import draw
 from prose import NOTHING, number, paragraph, table
 
-from cocobandits.experiments.criteria import Part
 from cocobandits.experiments.drawing import save_as
 from cocobandits.experiments.estimates import difference
 
@@ -140,7 +139,7 @@ def target_rows(results: Results) -> list[tuple[str, str, str, str]]:
         if target.pairs is not None:
             sides = _find(results, target.pairs)
             gap = difference(np.array(sides["library"]), np.array(sides["literal"]))
-            shown, met = gap.show(digits=2), _answer(gap.is_below)
+            shown, met = gap.show(digits=2), _answer(gap.is_below())
         rows.append((target.name, asked, shown, met))
     return rows
 
@@ -172,7 +171,7 @@ def _find(results: Results, key: str) -> Any:
 
 
 def _answer(is_met: bool | None) -> str:
-    return Part("", is_met).outcome
+    return {True: "yes", False: "no", None: "not decided"}[is_met]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from coco_process import COCO, run
 
 # Three cheap policies on the smallest environment: six cells in seconds.
 SMALL = ("reproduce", "--quick", "--env", "diet", "--policy", "ind-ts", "--policy", "uniform")
+SMALL += ("--seeds", "2")
 TABLES = tuple(
     f"{name}.parquet" for name in ("records", "evaluations", "health", "hyperparameters")
 )
@@ -44,14 +45,14 @@ def finished(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess]:
     return out, run(*SMALL, "--jobs", "1", "--out", out)
 
 
-def test_plain_lines_count_cells_and_end_with_the_report(finished):
+def test_plain_lines_count_cells_and_end_with_the_answer(finished):
     out, shown = finished
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
     counted = [line for line in lines if line.startswith("[")]
     assert [line.split("]")[0] for line in counted] == [f"[{n}/6" for n in range(1, 7)]
     assert all("regret" in line and "left" in line for line in counted)
-    assert lines[-1] == f"Report: {out / 'report' / 'index.html'}"
+    assert lines[-1] == f"Page: {out / 'report' / 'index.html'}"
     assert (out / "report" / "index.html").is_file()
 
 
@@ -98,7 +99,7 @@ def test_report_is_rebuilt_from_records_alone(finished):
     (out / "report" / "index.html").unlink()
     shown = run("report", out)
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.splitlines()[-1] == f"Report: {out / 'report' / 'index.html'}"
+    assert shown.stdout.splitlines()[-1] == f"Page: {out / 'report' / 'index.html'}"
     assert (out / "report" / "index.html").read_bytes() == before
 
 

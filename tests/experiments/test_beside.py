@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from synthetic_run import ENVIRONMENTS, STRESS, Scenario, write_json, write_run
 
-import cocobandits.experiments.report as report_module
+import cocobandits.experiments.pictures as pictures_module
 from cocobandits.errors import StorageError
 from cocobandits.experiments.beside import join
-from cocobandits.experiments.claims import HOLDS, assess
+from cocobandits.experiments.claims import CLAIMS, HOLDS, judge
 from cocobandits.experiments.measures import measure, particle_health
 from cocobandits.experiments.reading import load_run
 from cocobandits.experiments.report import write_report
@@ -48,8 +48,9 @@ def test_policies_of_the_other_run_are_added(folders):
 
 
 def test_claims_of_the_paper_are_judged_as_in_its_own_run(folders):
-    assert assess(measure(joined(*folders))) == assess(measure(load_run(folders[1])))
-    assert {claim.verdict for claim in assess(measure(joined(*folders)))} == {HOLDS}
+    found = judge(CLAIMS, measure(joined(*folders)))
+    assert found == judge(CLAIMS, measure(load_run(folders[1])))
+    assert {each.verdict for each in found} == {HOLDS}
 
 
 def test_what_comes_with_a_run_is_joined_too(folders):
@@ -118,15 +119,15 @@ def test_report_shows_both_and_names_both(folders, monkeypatch):
         assert len(figure.axes) <= 25
         return {"svg": path}
 
-    monkeypatch.setattr(report_module.drawing, "save", save)
+    monkeypatch.setattr(pictures_module.drawing, "save", save)
     first, second = folders
-    page = write_report(first, beside=second).read_text(encoding="utf-8")
+    page = write_report(first, beside=second).page.read_text(encoding="utf-8")
     twin = (first / "report" / "reproduction.md").read_text(encoding="utf-8")
     assert not (second / "report").exists()
     for shown in (page, twin):
-        assert "Claims that hold: 8 of 8." in shown
-        assert "Targets that hold: 5 of 5." in shown
-        assert "What CoIDS must show" in shown
+        assert "8 claims, 8 agree (1, 2, 3, 4, 5, 6, 7, 8)." in shown
+        assert "Of its 6 targets, 6 hold (1, 2, 3, 4, 5, 6)." in shown
+        assert "Our own targets for CoIDS" in shown
         assert "coco report DIR --beside OTHER" in shown
         assert "--env stress --policy coids" in shown
         assert "not in stress: NPM-TS, GIDS, MTTS, Uniform" in shown
@@ -137,7 +138,7 @@ def test_report_shows_both_and_names_both(folders, monkeypatch):
     made = {path.stem for path in (first / "report" / "figures").iterdir()}
     both = {
         f"{name}{end}"
-        for name in ("regret", "hyperparameters", "health")
+        for name in ("regret", "cumulative", "hyperparameters", "health")
         for end in ("", "-stress")
     }
     assert made == both | {"third-arm", "diet", "density"}

@@ -11,6 +11,7 @@ from cocobandits.experiments.estimates import (
     estimate,
     number,
     percent,
+    points,
     ratio,
     t_quantile,
 )
@@ -33,7 +34,7 @@ def test_total_regret_is_a_geometric_sum(run):
     """NPM-TS: 0.1 per step, 0.5 · 0.9^t on top, 0.001 per seed."""
     geometric = 0.5 * (1 - 0.9**NUM_STEPS) / (1 - 0.9)
     expected = [NUM_STEPS * (0.1 + 0.001 * seed) + geometric for seed in range(4)]
-    np.testing.assert_allclose(measure(run).total_regret("mixture", "npm-ts"), expected)
+    np.testing.assert_allclose(measure(run).total_regret("partial", "npm-ts"), expected)
 
 
 def test_cumulative_regret_at_every_step(run):
@@ -44,7 +45,7 @@ def test_cumulative_regret_at_every_step(run):
 
 def test_multitask_regret_is_what_the_oracle_does_not_lose(run):
     """Seeds drift alike in both, so only the geometric part is left."""
-    found = measure(run).multitask_regret("mixture", "npm-ts")
+    found = measure(run).multitask_regret("partial", "npm-ts")
     expected = 0.5 * (1 - 0.9 ** np.arange(1, NUM_STEPS + 1)) / (1 - 0.9)
     np.testing.assert_allclose(found, np.tile(expected, (4, 1)))
 
@@ -135,8 +136,8 @@ def test_one_seed_has_no_error():
     assert np.isnan(curve(np.ones((1, 4)))[1]).all()
     gap = difference(np.array([1.0]), np.array([3.0]))
     assert gap.show() == "−2.0 [–]"
-    assert gap.is_below is None
-    assert gap.is_above is None
+    assert gap.is_below() is None
+    assert gap.is_above() is None
 
 
 def test_paired_interval_is_that_of_a_t_test():
@@ -145,16 +146,29 @@ def test_paired_interval_is_that_of_a_t_test():
     gap = difference(first, second)
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
     np.testing.assert_allclose((gap.low, gap.high), expected, rtol=1e-4)
-    assert gap.is_below
+    assert gap.is_below()
+    assert gap.is_above(-3.0)
+    assert gap.is_below(-2.0) is None
 
 
-def test_ratio_of_means_has_the_interval_of_its_residuals():
-    """Two seeds by hand: 3 and 5 over 2 and 6; residuals are 1 and -1."""
-    found = ratio(np.array([3.0, 5.0]), np.array([2.0, 6.0]))
-    assert found.mean == 1.0
-    assert found.error == pytest.approx(1.0 / 4.0)
-    assert found.high == pytest.approx(1 + 12.7062 / 4)
-    assert math.isnan(ratio(np.array([1.0, 2.0]), np.zeros(2)).mean)
+def test_interval_of_a_ratio_is_the_inverted_t_test():
+    """Try every ratio on a grid with SciPy: those that a paired test does not reject."""
+    first, second = np.array([3.0, 5.5, 4.1, 7.0, 6.2]), np.array([4.0, 6.0, 5.5, 9.0, 7.1])
+    found = ratio(first, second)
+    grid = np.linspace(0.0, 2.0, 20_001)
+    kept = [share for share in grid if stats.ttest_1samp(first - share * second, 0).pvalue > 0.05]
+    np.testing.assert_allclose((found.low, found.high), (kept[0], kept[-1]), atol=2e-4)
+    assert found.mean == pytest.approx(first.mean() / second.mean())
+    # A larger sign of both changes nothing; a sign of one mirrors the interval.
+    assert ratio(-first, -second) == pytest.approx(found)
+    assert ratio(-first, second).high == pytest.approx(-found.low)
+
+
+def test_ratio_to_what_may_be_zero_has_no_interval():
+    """Two seeds whose mean could be zero; then a mean that is zero; then one seed."""
+    assert ratio(np.array([3.0, 5.0]), np.array([2.0, 6.0])).show(2) == "1.00 [–]"
+    assert math.isnan(ratio(np.array([1.0, 2.0]), np.array([1.0, -1.0])).mean)
+    assert ratio(np.array([3.0]), np.array([2.0])).show() == "1.5 [–]"
 
 
 @pytest.mark.parametrize("degrees", [1, 3, 9, 10, 11, 15, 30, 200])
@@ -168,6 +182,9 @@ def test_numbers_are_written_for_people():
     assert number(-1.26) == "−1.3"
     assert number(-0.04) == "0.0"
     assert percent(0.256) == "26 %"
+    gap = difference(np.array([0.1, 0.3]), np.array([0.2, 0.4]))
+    assert points(gap, digits=1) == "−10.0 points [−10.0, −10.0]"
+    assert points(ratio(np.array([1.0]), np.array([4.0])), unit="%") == "25 % [–]"
 
 
 def test_policies_are_shown_in_the_order_of_the_paper():

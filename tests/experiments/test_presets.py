@@ -156,6 +156,9 @@ def test_other_grid():
     assert presets.scale(False, 12).settings.nodes_per_arm == 12
     assert presets.scale(False, 12).learned == PAPER.learned
     assert presets.scale(False) == PAPER
+    assert presets.scale(True) == QUICK
+    assert (QUICK.num_seeds, QUICK.learned.model, QUICK.settings.model) == (4, "mixture", "auto")
+    assert presets.scale(True, model="log-density").learned.model == "log-density"
     with pytest.raises(ConfigurationError, match=r"two grid points; got nodes=1"):
         presets.scale(True, 1)
 

@@ -1,4 +1,6 @@
 import base64
+import html
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,14 +9,15 @@ import pytest
 import typer
 from synthetic_run import STRESS, Scenario, write_json, write_run
 
+import cocobandits.experiments.pictures as pictures_module
 import cocobandits.experiments.report as report_module
 from cocobandits.cli.main import app
 from cocobandits.errors import StorageError
-from cocobandits.experiments.account import _STANDING, command
 from cocobandits.experiments.markdown import table
 from cocobandits.experiments.presets import QUICK, Experiment
 from cocobandits.experiments.reading import load_run
 from cocobandits.experiments.report import write_report
+from cocobandits.experiments.report_text import _STANDING, command
 from cocobandits.experiments.tables import Table
 
 ROOT = Path(__file__).parents[2]
@@ -73,31 +76,31 @@ def sketchy(monkeypatch):
         path.write_text("<svg/>")
         return {"svg": path}
 
-    monkeypatch.setattr(report_module.drawing, "save", save)
+    monkeypatch.setattr(pictures_module.drawing, "save", save)
 
 
 def build(folder, scenario):
-    page = write_report(write_run(folder, scenario)).read_text(encoding="utf-8")
+    page = write_report(write_run(folder, scenario)).page.read_text(encoding="utf-8")
     return page, (folder / "report" / "reproduction.md").read_text(encoding="utf-8")
 
 
 def test_all_files_are_written(folder):
-    """One page, its twin, and five figures of three kinds."""
+    """One page, its twin, and six figures."""
     report = folder / "report"
     assert {path.name for path in report.iterdir()} == {"index.html", "reproduction.md", "figures"}
-    names = ("regret", "third-arm", "density", "diet", "health")
+    names = ("regret", "cumulative", "third-arm", "density", "diet", "health")
     expected = {f"{name}.{kind}" for name in names for kind in ("png", "svg", "pdf")}
     assert {path.name for path in (report / "figures").iterdir()} == expected
 
 
 def test_page_stands_alone(text, folder):
-    """No script, no address, nothing to load; five pictures inside, each with words for it."""
+    """No script, no address, nothing to load; six pictures inside, each with words for it."""
     page = Page(text)
     assert "http" not in text
     assert not {"script", "link", "iframe"} & set(page.tags)
     assert "url(" not in text
     assert "@import" not in text
-    assert len(page.images) == 5
+    assert len(page.images) == 6
     for image in page.images:
         assert len(image["alt"]) > 40
     head = "data:image/svg+xml;base64,"
@@ -123,7 +126,7 @@ def test_identifiers_are_unique(text):
 def test_page_and_twin_tell_the_same_numbers(text, twin):
     """Total regret of Ind-TS: 50 and 0.3 per seed more; seconds: 60 to 240."""
     for shown in (text, twin):
-        assert "Claims that hold: 8 of 8." in shown
+        assert "Of the paper's 8 claims, 8 agree (1, 2, 3, 4, 5, 6, 7, 8)." in html.unescape(shown)
         assert "50.5 ± 0.2" in shown
         assert "150.0 ± 38.7" in shown
         assert "0 to 3 (4)" in shown
@@ -138,16 +141,59 @@ def test_paired_difference_by_hand(twin):
 
 
 @pytest.mark.usefixtures("sketchy")
-def test_verdict_is_told_without_colour(tmp_path):
-    """A word and a symbol for each; what failed is listed."""
+def test_verdict_is_shown_without_colour(tmp_path):
+    """A word and a symbol for each; a claim that fails is part of the answer."""
     scenario = Scenario().with_curve("mixture", "gids", start=0.9, drift=0.001)
     page, twin = build(tmp_path, scenario)
     for shown in (page, twin):
-        assert "Claims that hold: 7 of 8. Not holding: 1." in shown
-        assert "Claim 2 (mixture) does not hold: GIDS minus NPM-TS is 4.0 [4.0, 4.0]." in shown
-    assert '<span aria-hidden="true">✗</span> does not hold' in page
-    assert page.count('<span aria-hidden="true">✓</span> holds') == 7
-    assert "| ✗ does not hold |" in twin
+        assert "7 agree (1, 3, 4, 5, 6, 7, 8) and 1 disagrees (2)." in shown
+        assert "Claim 2 fails: GIDS loses 19.1, NPM-TS 14.8: 4.3 [4.3, 4.3]." in shown
+    assert '<span aria-hidden="true">✗</span> disagrees' in page
+    assert "| ✗ disagrees |" in twin
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_large_run_decides(tmp_path):
+    """The same curves on the paper's scale, with five seeds."""
+    scenario = Scenario(seeds=(0, 1, 2, 3, 4)).with_curve("mixture", "gids", start=0.9, drift=0.001)
+    folder = write_run(tmp_path, scenario)
+    config = json.loads((folder / "config.json").read_text())
+    write_json(folder / "config.json", config | {"scale": "paper"})
+    written = write_report(folder)
+    page = html.unescape(written.page.read_text(encoding="utf-8"))
+    lead = "Mostly. Of the paper's 8 claims, 7 hold (1, 3, 4, 5, 6, 7, 8) and 1 does not (2)."
+    assert lead in page
+    assert "too small to tell" not in page.split("<main>")[1]
+    assert "docs/reproduction.md" not in page
+    assert "we settled them after we had seen the first results" in page
+    assert written.summary[0] == lead
+    assert written.summary[2] == "  ✗ 2 does not hold      GIDS beats NPM-TS (mixture)"
+    assert len(written.summary) == 9
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_small_run_leads_to_the_ten_seed_page(tmp_path):
+    """A link in a clone, its name elsewhere."""
+    clone = tmp_path / "clone"
+    (clone / "docs").mkdir(parents=True)
+    (clone / "docs" / "reproduction.md").write_text("ten seeds")
+    small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
+    inside = write_report(write_run(clone / "runs" / "quick", small)).page
+    assert '<a href="../../../docs/reproduction.md">' in inside.read_text(encoding="utf-8")
+    outside = write_report(write_run(tmp_path / "quick", small)).page
+    assert "<code>docs/reproduction.md</code>" in outside.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_markdown_goes_where_it_is_asked_for(tmp_path):
+    """Its pictures are found from there."""
+    twin = tmp_path / "docs" / "page.md"
+    twin.parent.mkdir()
+    small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
+    write_report(write_run(tmp_path / "results" / "run", small), twin=twin)
+    links = re.findall(r"\]\(([^)]+)\)", twin.read_text(encoding="utf-8"))
+    assert "../results/run/report/figures/regret.svg" in links
+    assert all((twin.parent / link).is_file() for link in links)
 
 
 def test_what_a_run_says_is_escaped(text):
@@ -171,14 +217,13 @@ def test_reasons_are_pages_that_exist():
         assert (ROOT / departure.why).is_file(), departure.why
 
 
-def test_every_figure_has_its_commands_and_seeds(twin):
-    """A line each."""
-    section = twin.split("## Figures")[1].split("## ")[0]
-    for name in ("regret", "third-arm", "health"):
-        [line] = [line for line in section.splitlines() if f"`figures/{name}.svg`" in line]
-        assert "coco reproduce" in line
-        assert line.endswith("| 0 to 3 |")
-    assert "none: computed" in section
+def test_figures_are_linked_and_commands_given(twin):
+    """The first two are shown, the others linked."""
+    shown = re.findall(r"!\[[^]]+\]\(figures/(\S+)\.svg\)", twin)
+    assert shown == ["regret", "cumulative"]
+    for name in ("third-arm", "density", "diet", "health"):
+        assert f"](figures/{name}.svg)" in twin
+    assert "`coco reproduce --quick" in twin
 
 
 @pytest.mark.parametrize(
@@ -229,10 +274,10 @@ def test_where_the_paper_ran_nothing_it_has_no_say(tmp_path):
     page, twin = build(tmp_path, scenario)
     for shown in (page, twin):
         assert "Simulated studies" in shown
-        assert "Targets that hold: 1 of 1." in shown
-        for absent in ("Claims", "the paper has", "Third arm", "not in this run", "diet"):
+        assert "Of its 1 targets, 1 holds (6)." in shown
+        for absent in ("paper's claim", "the paper has", "hird arm", "not in this run", "diet"):
             assert absent not in shown, absent
-    assert {"targets", "target-5"} <= set(Page(page).ids)
+    assert {"targets", "target-6"} <= set(Page(page).ids)
     assert not {"claims", "third-arm", "density", "diet"} & set(Page(page).ids)
 
 
@@ -242,8 +287,8 @@ def test_second_report_replaces_the_first(tmp_path):
     small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
     first, _ = build(tmp_path, small)
     second, _ = build(tmp_path, small.with_curve("mixture", "gids", floor=0.9))
-    assert "GIDS minus NPM-TS is −" in first
-    assert "GIDS minus NPM-TS is −" not in second
+    assert "GIDS loses 14.3, NPM-TS 14.8" in first
+    assert "GIDS loses 14.3, NPM-TS 14.8" not in second
 
 
 @pytest.mark.usefixtures("sketchy")
@@ -258,22 +303,18 @@ def test_poor_run_says_what_it_lacks(tmp_path):
         assert "Without OraclePrior-TS there is no multi-task regret." in shown
         assert "No densities were stored" in shown
         assert "50.0 ± –" in shown
-        assert "Claims that hold: 0 of 8. Not decided: 8." in shown
-    assert "This run stored no densities." in page
+        assert "What the paper claims" not in shown
+        assert "Total regret in lmm: Ind-TS 50.0, Uniform 100.0." in shown
+    assert page.index("Regret</h2>") < page.index("Total regret in lmm")
     assert "No policy of this run moved particles." in page
     assert not re.search(r"\bnan\b", twin)
-    assert len(Page(page).images) == 3
-
-
-def test_few_seeds_are_a_caution(text):
-    """Four seeds are few."""
-    assert "Only 4 seeds: intervals are wide" in text
+    assert len(Page(page).images) == 4
 
 
 @pytest.mark.usefixtures("sketchy")
 def test_whole_run_has_no_complaints(tmp_path):
-    """With five seeds, the box about gaps is not there."""
-    page, _ = build(tmp_path, Scenario(seeds=(0, 1, 2, 3, 4)))
+    """The box about what is missing is not there."""
+    page, _ = build(tmp_path, Scenario())
     assert 'class="gaps"' not in page
 
 
@@ -296,7 +337,8 @@ def test_folder_that_cannot_be_written(tmp_path):
 
 def test_template_lies_in_the_package():
     """So that a wheel holds it."""
-    assert (report_module._TEMPLATES / "report.html").is_file()
+    for name in ("report.html", "reproduction.md"):
+        assert (report_module._TEMPLATES / name).is_file()
     assert report_module._TEMPLATES.is_relative_to(ROOT / "src" / "cocobandits")
 
 

@@ -7,32 +7,36 @@ import typer
 from rich.console import Console
 
 from cocobandits.cli.extras import needs_experiments
-from cocobandits.cli.running import num_seeds, run_experiment
+from cocobandits.cli.running import num_seeds, run_experiment, show_answer
 
 
 def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few seeds, coarser model: minutes, not hours.")
+        bool, typer.Option("--quick", help="Four seeds, coarser models: minutes, not hours.")
     ] = False,
     env: Annotated[
         list[str] | None,
         typer.Option(
-            "--env", help="An environment, or stress or studies for four; repeat for more."
+            "--env", help="An environment, or `stress` or `studies` for four each; repeat for more."
         ),
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", help="A policy; repeat for more.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="Seeds 0 to N-1 (default: 10, with --quick 2).")
+        int | None, typer.Option(help="Seeds 0 to N-1 (default: 10, with --quick 4).")
     ] = None,
     nodes: Annotated[
         int | None,
         typer.Option(help="Grid points per arm of the paper's policies (default: 20, quick 8)."),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="Population model: auto, log-density or mixture.")
-    ] = "auto",
+        str | None,
+        typer.Option(
+            help="Population model: auto, log-density or mixture (default: auto, which is the "
+            "log-density in the paper's environments; with --quick, mixture for coids)."
+        ),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Parallel processes (default: one per core).")
     ] = None,
@@ -41,15 +45,15 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on with an interrupted run, or with more seeds."),
+        typer.Option("--resume", help="Continue an interrupted run, or add seeds to it."),
     ] = False,
 ) -> None:
-    """Run the paper's four experiments, and report what was found.
+    """Run the paper's four experiments, and answer whether its claims hold.
 
     Example: coco reproduce --quick --env mixture --policy gids --policy ind-ts --seeds 3
 
     `oracle-ts` always takes part: multi-task regret is measured against it. Ctrl-C keeps all
-    finished cells; the same command with --resume goes on.
+    finished cells; the same command with --resume continues.
     """
     needs_experiments()
     from cocobandits.experiments import presets  # noqa: PLC0415 - heavy, and needs the extra
@@ -62,4 +66,4 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     experiment = presets.Experiment.declare(scale, env, policy, asked)
     run_experiment(console, experiment, place, jobs, resume)
     console.print("Writing the report.")
-    console.print(f"Report: {write_report(place)}", soft_wrap=True, markup=False)
+    show_answer(console, write_report(place))

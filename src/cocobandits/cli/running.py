@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cocobandits.experiments.presets import Experiment
+    from cocobandits.experiments.report import Written
 
 
 def run_experiment(
@@ -47,3 +48,10 @@ def num_seeds(seeds: int | None, place: Path, is_resumed: bool) -> int | None:
     from cocobandits.experiments.folder import num_seeds_of  # noqa: PLC0415
 
     return num_seeds_of(place) if seeds is None and is_resumed else seeds
+
+
+def show_answer(console: "Console", written: "Written") -> None:
+    """Print the answer of a report, and the path of its page."""
+    for line in written.summary:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    console.print(f"Page: {written.page}", soft_wrap=True, markup=False)

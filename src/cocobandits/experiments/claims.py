@@ -1,190 +1,229 @@
-"""The paper's eight statements about its experiments, held against a run (paper, "Results").
+"""The paper's eight claims about its experiments, as data (paper, "Results").
 
-Owns the list of claims and how parts add up to a verdict; the rules stand in `regret_criteria`
-and `learning_criteria`. Verdicts and numbers are computed.
+Owns the claims, how findings combine into a verdict, and which claims a run can speak to. A claim
+has two sets of rules: those of an ordinary careful reader, which decide it, and strict ones.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from cocobandits.experiments import learning_criteria as learning
-from cocobandits.experiments import regret_criteria as regret
-from cocobandits.experiments.criteria import Part
+from cocobandits.experiments.learning_rules import (
+    Approaches,
+    ExploresMore,
+    Falls,
+    Rises,
+    ThirdArmExceeds,
+    ThirdArmFades,
+)
 from cocobandits.experiments.measures import Measures
+from cocobandits.experiments.regret_rules import (
+    Close,
+    Flattens,
+    Less,
+    Linear,
+    SlopeDrops,
+    SlopeStays,
+    WithinShare,
+)
+from cocobandits.experiments.rules import Finding, Rule
 
-HOLDS, FAILS, MIXED, OPEN = "holds", "does not hold", "mixed", "not decided"
-OURS = ("npm-ts", "gids")
+HOLDS, FAILS, IN_PART, OPEN = "holds", "does not hold", "in part", "not decided"
+AGREES, DISAGREES, TOO_SMALL = "agrees", "disagrees", "too small to tell"
+DISAGREES_IN_PART = "disagrees in part"
 
 
-class Claim(NamedTuple):
-    """A statement of the paper and what the run says about it."""
+@dataclass(frozen=True)
+class Claim:
+    """A statement, and the rules that decide it; every rule is applied in every environment.
+
+    Attributes:
+        number: its place in the paper's "Results", or in our list of targets.
+        environments: where it is made.
+        statement: the claim in one sentence.
+        short: the claim in a few words, for a line on a terminal.
+        rules: that decide it.
+        strict: stricter readings of the same words, if any.
+    """
 
     number: int
-    environment: str
+    environments: tuple[str, ...]
     statement: str
-    parts: tuple[Part, ...]
-    rule: str
+    short: str
+    rules: tuple[Rule, ...]
+    strict: tuple[Rule, ...] = ()
+
+    def is_decidable(self, measures: Measures) -> bool:
+        """Check that the run has every environment and policy that the claim is about."""
+        return all(
+            name in measures.environments and measures.has(name, *rule.policies)
+            for rule in (*self.rules, *self.strict)
+            for name in (*self.environments, *rule.other_environments)
+        )
+
+
+class Judgement(NamedTuple):
+    """A claim and what a run found about it."""
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+    strict_findings: tuple[Finding, ...]
 
     @property
     def verdict(self) -> str:
-        """Say whether all parts hold; a part that does not outweighs those not decided."""
-        outcomes = {part.holds for part in self.parts}
-        if False in outcomes:
-            return MIXED if True in outcomes else FAILS
-        return OPEN if None in outcomes else HOLDS
+        """The verdict of the claim's rules."""
+        return verdict(self.findings)
 
     @property
-    def measured(self) -> str:
-        """List what was measured for each part, with its outcome."""
-        return "; ".join(f"{part.told} ({part.outcome})" for part in self.parts) + "."
+    def strict_verdict(self) -> str:
+        """The verdict of the strict rules."""
+        return verdict(self.strict_findings)
+
+    @property
+    def agreement(self) -> str:
+        """The verdict of a small run."""
+        return agreement(self.findings)
+
+    @property
+    def strict_agreement(self) -> str:
+        """The verdict of the strict rules in a small run."""
+        return agreement(self.strict_findings)
+
+    @property
+    def rule(self) -> str:
+        """The rules in words, each once."""
+        return _words(self.claim.rules)
+
+    @property
+    def strict_rule(self) -> str:
+        """The strict rules in words, each once."""
+        return _words(self.claim.strict)
 
 
-def assess(measures: Measures) -> list[Claim]:
-    """Hold all claims against what was measured; what several parts tell alike is told once.
-
-    There are none in a run without any of the paper's environments.
-    """
-    claims = [claim(measures) for claim in CLAIMS]
-    if not any(is_about(claim, measures) for claim in claims):
-        return []
-    return [claim._replace(parts=tuple(dict.fromkeys(claim.parts))) for claim in claims]
+def judge(claims: Iterable[Claim], measures: Measures) -> list[Judgement]:
+    """Judge the claims that a run can speak to, in their order."""
+    return [
+        Judgement(claim, _findings(claim, claim.rules, measures), _strict(claim, measures))
+        for claim in claims
+        if claim.is_decidable(measures)
+    ]
 
 
-def is_about(claim: Claim, measures: Measures) -> bool:
-    """Tell whether an environment that a claim is about was run."""
-    return bool(set(claim.environment.split(", ")) & set(measures.environments))
+def verdict(findings: Sequence[Finding]) -> str:
+    """Combine findings: a claim holds if all of its parts do, and in part if some do."""
+    outcomes = {finding.holds for finding in findings}
+    if True in outcomes:
+        return HOLDS if outcomes == {True} else IN_PART
+    return FAILS if False in outcomes else OPEN
 
 
-def mixture_converges(measures: Measures) -> Claim:
-    """Claim 1: both our policies end up like the oracle."""
-    environment = "mixture"
-    return Claim(
+def agreement(findings: Sequence[Finding]) -> str:
+    """Combine the findings of a small run, in which an undecided part decides nothing."""
+    outcomes = {finding.holds for finding in findings}
+    if False in outcomes:
+        return DISAGREES_IN_PART if True in outcomes else DISAGREES
+    return AGREES if outcomes == {True} else TOO_SMALL
+
+
+def _strict(claim: Claim, measures: Measures) -> tuple[Finding, ...]:
+    return _findings(claim, claim.strict, measures)
+
+
+def _findings(claim: Claim, rules: tuple[Rule, ...], measures: Measures) -> tuple[Finding, ...]:
+    """Apply rules in every environment, which the text names where there are several."""
+    found = []
+    for rule in rules:
+        for environment in claim.environments:
+            finding = rule.find(measures, environment)
+            where = f"{environment}: " if len(claim.environments) > 1 else ""
+            found.append(finding._replace(text=where + finding.text))
+    return tuple(found)
+
+
+def _words(rules: tuple[Rule, ...]) -> str:
+    return " ".join(dict.fromkeys(rule.words for rule in rules))
+
+
+def _each(rule: type[Rule], **settings: Any) -> tuple[Rule, ...]:
+    """Apply one rule to both of the paper's policies."""
+    return tuple(rule(policy, **settings) for policy in ("npm-ts", "gids"))
+
+
+_APPROACH_STRICTLY = _each(Approaches, closed=0.8, is_last_round=True)
+
+CLAIMS = (
+    Claim(
         1,
-        environment,
-        "NPM-TS and GIDS come to act like the oracle: their multi-task regret flattens and their "
-        "evaluation regret approaches the oracle's.",
-        _for_each(OURS, measures, environment, regret.flattens, learning.approaches),
-        f"{regret.FLATTENS_RULE} {learning.APPROACHES_RULE}",
-    )
-
-
-def mixture_gids_ahead(measures: Measures) -> Claim:
-    """Claim 2: information-directed sampling pays."""
-    environment = "mixture"
-    return Claim(
+        ("mixture",),
+        "NPM-TS and GIDS converge to the oracle's behaviour: their multi-task regret flattens, and "
+        "their evaluation regret approaches the oracle's.",
+        "NPM-TS and GIDS converge to the oracle",
+        (*_each(Flattens), *_each(Approaches)),
+        (*_each(SlopeDrops), *_APPROACH_STRICTLY),
+    ),
+    Claim(
         2,
-        environment,
-        "GIDS loses less than NPM-TS.",
-        (regret.less(measures, environment, "gids", "npm-ts"),),
-        regret.LESS_RULE,
-    )
-
-
-def mixture_explores_early(measures: Measures) -> Claim:
-    """Claim 3: it pays because of early pulls of an arm that informs."""
-    environment = "mixture"
-    return Claim(
+        ("mixture",),
+        "GIDS has lower regret than NPM-TS.",
+        "GIDS beats NPM-TS",
+        (Less("gids", "npm-ts"),),
+        (Less("gids", "npm-ts"),),
+    ),
+    Claim(
         3,
-        environment,
-        "GIDS starts by pulling an arm that informs although it is not best.",
-        (
-            learning.third_arm_fades(measures, environment, "gids"),
-            learning.third_arm_exceeds(measures, environment, "gids", "npm-ts"),
-        ),
-        learning.THIRD_ARM_RULE,
-    )
-
-
-def partial_close(measures: Measures) -> Claim:
-    """Claim 4: both learn, and the acquisition matters little."""
-    environment = "partial"
-    return Claim(
+        ("mixture",),
+        "GIDS wins because it first explores informative arms that are not the best.",
+        "GIDS wins by exploring poor arms first",
+        (ExploresMore("gids", "npm-ts"),),
+        (ThirdArmFades("gids"), ThirdArmExceeds("gids", "npm-ts")),
+    ),
+    Claim(
         4,
-        environment,
-        "NPM-TS and GIDS gradually align with the oracle, and lie close together.",
-        (
-            *_for_each(OURS, measures, environment, learning.approaches),
-            regret.close(measures, environment, "gids", "npm-ts"),
-        ),
-        f"{learning.APPROACHES_RULE} {regret.CLOSE_RULE}",
-    )
-
-
-def lmm_mtts_fastest(measures: Measures) -> Claim:
-    """Claim 5: the right parametric model wins, ours still gain from sharing."""
-    environment = "lmm"
-    return Claim(
+        ("partial",),
+        "NPM-TS and GIDS gradually align with the oracle, and the gap between them is small.",
+        "both align with the oracle, close together",
+        (*_each(Approaches), Close("gids", "npm-ts")),
+        (*_APPROACH_STRICTLY, WithinShare("gids", "npm-ts")),
+    ),
+    Claim(
         5,
-        environment,
-        "MTTS, whose assumptions are met, learns fastest; NPM-TS and GIDS still beat Ind-TS and "
-        "converge.",
+        ("lmm",),
+        "MTTS, whose assumptions hold, converges fastest; NPM-TS and GIDS still converge, and beat "
+        "Ind-TS.",
+        "MTTS is fastest; both converge and beat Ind-TS",
         (
-            *(regret.less(measures, environment, "mtts", policy) for policy in OURS),
-            *(regret.less(measures, environment, policy, "ind-ts") for policy in OURS),
-            *_for_each(OURS, measures, environment, learning.approaches),
+            *(Less("mtts", policy) for policy in ("npm-ts", "gids")),
+            *_each(Less, other="ind-ts"),
+            *_each(Approaches),
         ),
-        f"{regret.LESS_RULE} {learning.APPROACHES_RULE}",
-    )
-
-
-def misspecified_mtts_linear(measures: Measures) -> Claim:
-    """Claim 6: the wrong parametric model never stops losing."""
-    environment = "lmm-misspecified"
-    return Claim(
+        (
+            *(Less("mtts", policy) for policy in ("npm-ts", "gids")),
+            *_each(Less, other="ind-ts"),
+            *_APPROACH_STRICTLY,
+        ),
+    ),
+    Claim(
         6,
-        environment,
-        "MTTS, whose assumptions are broken, has linear regret and does worse than Ind-TS.",
-        (
-            regret.linear(measures, environment, "mtts"),
-            regret.less(measures, environment, "ind-ts", "mtts"),
-        ),
-        f"{regret.LINEAR_RULE} {regret.LESS_RULE}",
-    )
-
-
-def misspecified_mtts_turns(measures: Measures) -> Claim:
-    """Claim 7: its prior gets better, then worse."""
-    environment = "lmm-misspecified"
-    return Claim(
+        ("lmm-misspecified",),
+        "MTTS, whose assumptions are violated, has linear regret and does worse than Ind-TS.",
+        "MTTS has linear regret, worse than Ind-TS",
+        (Linear("mtts"), Less("ind-ts", "mtts")),
+        (SlopeStays("mtts"), Less("ind-ts", "mtts")),
+    ),
+    Claim(
         7,
-        environment,
-        "The evaluation regret of MTTS falls at first and then rises.",
-        (
-            learning.falls(measures, environment, "mtts"),
-            learning.rises(measures, environment, "mtts"),
-        ),
-        learning.TURNS_RULE,
-    )
-
-
-def misspecified_converges(measures: Measures) -> Claim:
-    """Claim 8: ours do not mind."""
-    environment = "lmm-misspecified"
-    return Claim(
+        ("lmm-misspecified",),
+        "The evaluation regret of MTTS decreases at first and then increases.",
+        "MTTS's evaluation regret falls, then rises",
+        (Falls("mtts"), Rises("mtts")),
+        (Falls("mtts"), Rises("mtts")),
+    ),
+    Claim(
         8,
-        environment,
+        ("lmm-misspecified",),
         "NPM-TS and GIDS converge, and their evaluation regret approaches the oracle's.",
-        _for_each(OURS, measures, environment, regret.flattens, learning.approaches),
-        f"{regret.FLATTENS_RULE} {learning.APPROACHES_RULE}",
-    )
-
-
-CLAIMS: tuple[Callable[[Measures], Claim], ...] = (
-    mixture_converges,
-    mixture_gids_ahead,
-    mixture_explores_early,
-    partial_close,
-    lmm_mtts_fastest,
-    misspecified_mtts_linear,
-    misspecified_mtts_turns,
-    misspecified_converges,
+        "NPM-TS and GIDS converge to the oracle",
+        (*_each(Flattens), *_each(Approaches)),
+        (*_each(SlopeDrops), *_APPROACH_STRICTLY),
+    ),
 )
-
-
-def _for_each(
-    policies: tuple[str, ...],
-    measures: Measures,
-    environment: str,
-    *rules: Callable[[Measures, str, str], Part],
-) -> tuple[Part, ...]:
-    return tuple(rule(measures, environment, policy) for rule in rules for policy in policies)

@@ -36,17 +36,16 @@ class Difference(NamedTuple):
     low: float
     high: float
 
-    @property
-    def is_below(self) -> bool | None:
-        """Whether it is below zero; None if the interval does not decide it."""
-        if self.high < 0:
+    def is_below(self, limit: float = 0.0) -> bool | None:
+        """Compare with a limit; None if the interval does not decide it."""
+        if self.high < limit:
             return True
-        return False if self.low > 0 else None
+        return False if self.low > limit else None
 
-    @property
-    def is_above(self) -> bool | None:
-        """Whether it is above zero; None if the interval does not decide it."""
-        return None if self.is_below is None else not self.is_below
+    def is_above(self, limit: float = 0.0) -> bool | None:
+        """Compare with a limit; None if the interval does not decide it."""
+        is_below = self.is_below(limit)
+        return None if is_below is None else not is_below
 
     def show(self, digits: int = 1) -> str:
         """Write as mean and interval."""
@@ -84,13 +83,27 @@ def difference(first: Values, second: Values) -> Difference:
 def ratio(first: Values, second: Values) -> Difference:
     """Compare the means of two policies: mean(first) / mean(second), NaN if the second is zero.
 
-    The error is that of the paired residuals first - ratio · second, over the second's mean.
+    The interval is Fieller's: all ratios ρ that a paired t-test of first - ρ · second does not
+    reject. It is NaN where it would be unbounded, since the second mean may be zero.
     """
-    below = float(second.mean())
-    share = float(first.mean()) / below if below else math.nan
-    error = estimate(first - share * second).error / below if below else math.nan
-    reach = t_quantile(len(first) - 1) * error
-    return Difference(share, error, share - reach, share + reach)
+    above, below = float(first.mean()), float(second.mean())
+    share = above / below if below else math.nan
+    error = estimate(first - share * second).error / abs(below) if below else math.nan
+    low, high = _fieller(first, second) if len(first) > 1 else (math.nan, math.nan)
+    return Difference(share, error, low, high)
+
+
+def _fieller(first: Values, second: Values) -> tuple[float, float]:
+    """Solve (mean(first) - ρ mean(second))² = t² var(mean(first - ρ second)) for ρ."""
+    squared_t = t_quantile(len(first) - 1) ** 2
+    covariance = np.cov(first, second) / len(first)
+    square = float(second.mean()) ** 2 - squared_t * covariance[1, 1]
+    cross = float(first.mean() * second.mean()) - squared_t * covariance[0, 1]
+    constant = float(first.mean()) ** 2 - squared_t * covariance[0, 0]
+    if square <= 0:
+        return math.nan, math.nan
+    root = math.sqrt(max(0.0, cross**2 - square * constant))
+    return (cross - root) / square, (cross + root) / square
 
 
 def t_quantile(degrees: int) -> float:
@@ -120,3 +133,9 @@ def number(value: float, digits: int = 1) -> str:
 def percent(share: float, digits: int = 0) -> str:
     """Write a share in percent."""
     return f"{number(100 * share, digits)} %"
+
+
+def points(gap: Difference, digits: int = 0, unit: str = "points") -> str:
+    """Write a share or a difference of shares, with its interval, in percent."""
+    scaled = Difference(*(100 * value for value in gap))
+    return f"{number(scaled.mean, digits)} {unit} {scaled.show_interval(digits)}"

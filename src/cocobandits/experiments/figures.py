@@ -4,6 +4,7 @@ Drawn from measures and tables only; nothing is simulated. Figures about populat
 `population_figures`, the looks of all in `drawing`.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,21 @@ def regret_figure(measures: Measures) -> Figure:
 
 
 @drawing.styled
+def cumulative_figure(measures: Measures) -> Figure:
+    """Draw plain cumulative regret per step, per environment."""
+    environments = measures.environments
+    figure = drawing.new_figure(2.75 * len(environments) + 0.4, 3.1)
+    [row] = figure.subplots(1, len(environments), squeeze=False)
+    for axes, environment in zip(row, environments, strict=True):
+        axes.set_title(ENVIRONMENT_LABELS.get(environment, environment), pad=14)
+        _draw_curves(axes, _step_curves(measures, environment, measures.cumulative_regret), "")
+        axes.set_xlabel("interaction step")
+    row[0].set_ylabel("cumulative regret\n(reward units)")
+    drawing.policy_legend(figure, measures.policies)
+    return figure
+
+
+@drawing.styled
 def third_arm_figure(measures: Measures) -> Figure:
     """Draw the share of the third arm in each fifth of the run; a control's third is left out."""
     environments = measures.environments
@@ -119,13 +135,20 @@ def health_figure(health: pa.Table, measures: Measures) -> Figure:
 def _multitask_curves(measures: Measures, environment: str) -> list[_Curve]:
     if not measures.has(environment, "oracle-ts"):
         return []
+    return _step_curves(measures, environment, measures.multitask_regret)
+
+
+def _step_curves(
+    measures: Measures, environment: str, quantity: Callable[[str, str], Values]
+) -> list[_Curve]:
+    """Average a quantity per step over the seeds, for every policy that ran."""
     curves = []
     for policy in measures.policies:
         if not measures.has(environment, policy):
             continue
-        mean, error = curve(measures.multitask_regret(environment, policy))
+        mean, error = curve(quantity(environment, policy))
         steps = np.arange(1.0, len(mean) + 1)
-        # Thinned, since no eye and no screen tells 750 points of a curve from 150.
+        # Thinned: 750 points of a curve look like 150.
         kept = np.unique(np.linspace(0, len(mean) - 1, _MAX_POINTS).astype(int))
         curves.append(_Curve(policy, steps[kept], mean[kept], error[kept]))
     return curves

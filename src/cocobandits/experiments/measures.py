@@ -37,7 +37,7 @@ POLICY_LABELS = {
     "rome": "RoME",
     "ind-ts": "Ind-TS",
     "oracle-ts": "OraclePrior-TS",
-    "oracle-plan": "Limit (planner told the prior)",
+    "oracle-plan": "Limit (knows the prior)",
     "uniform": "Uniform",
 }
 ENVIRONMENT_LABELS = {

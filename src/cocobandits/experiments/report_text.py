@@ -1,10 +1,9 @@
-"""What the report says in words: what was run, what is missing, where it departs from the paper.
+"""What a report says about its run: what was run, what is missing, departures from the paper.
 
-Sentences about a run are put together from its files; the standing departures name the decision
-that gives their reason.
+Sentences are computed from the run. The standing departures name the decision record that gives
+their reason.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +12,11 @@ import numpy as np
 from cocobandits.environments.registry import build_environment
 from cocobandits.experiments import presets
 from cocobandits.experiments.beside import SETTINGS_OF
-from cocobandits.experiments.claims import FAILS, HOLDS, MIXED, OPEN, Claim
-from cocobandits.experiments.criteria import MIN_SEEDS
 from cocobandits.experiments.drawing import label_of
 from cocobandits.experiments.estimates import percent
 from cocobandits.experiments.measures import ORACLE, POLICY_LABELS, Measures
 from cocobandits.experiments.reading import Run
+from cocobandits.experiments.rules import MIN_SEEDS
 from cocobandits.simulation.world import draw_world
 
 # The paper's App. "Hyperparameters (All Models)"; names with a dot lie one level down.
@@ -39,7 +37,7 @@ _PAPER_WITHOUT_MTTS = ("mixture", "partial")
 
 
 class Departure(NamedTuple):
-    """What is done otherwise than in the paper, and the page that says why, if there is one."""
+    """A departure from the paper, and the page that gives the reason, if there is one."""
 
     what: str
     why: str = ""
@@ -73,7 +71,7 @@ _STANDING = (
     ),
     Departure(
         "The coefficients of the mixed model are drawn once per run in lmm and for every user in "
-        "lmm-misspecified, where MTTS is told the mean and variance of both modes together; the "
+        "lmm-misspecified, where MTTS knows the mean and variance of both modes together; the "
         "paper says neither.",
         f"{_DECISIONS}/0017-coefficients-of-the-mixed-models.md",
     ),
@@ -88,19 +86,13 @@ _STANDING = (
 )
 
 
-def headline(claims: list[Claim], what: str = "Claims") -> str:
-    """Count the verdicts."""
-    counts = Counter(claim.verdict for claim in claims)
-    others = {MIXED: "Mixed", FAILS: "Not holding", OPEN: "Not decided"}
-    told = [f"{what} that hold: {counts[HOLDS]} of {len(claims)}."]
-    return " ".join(
-        told
-        + [f"{name}: {counts[verdict]}." for verdict, name in others.items() if counts[verdict]]
-    )
+def is_small(run: Run, measures: Measures) -> bool:
+    """Check whether a run has too few seeds, or too coarse a grid, to decide claims."""
+    return run.config.get("scale") == "quick" or len(measures.seeds) < _FEW_SEEDS
 
 
 def run_facts(run: Run, measures: Measures) -> dict[str, str]:
-    """Say what was run, line by line."""
+    """Describe what was run, line by line."""
     evaluation = run.config.get("evaluation", {})
     return {
         "Scale": str(run.config.get("scale", "not stated")),
@@ -134,29 +126,27 @@ def command(run: Run, folder: str = "DIR") -> str:
     ):
         if set(config[name]) != set(known):
             words += [f"{option} {each}" for each in _grouped(config[name])]
+    default = presets.scale(config.get("scale") == "quick")
     nodes = config.get("settings", {}).get("nodes_per_arm")
-    if nodes != presets.scale(config.get("scale") == "quick").settings.nodes_per_arm:
+    if nodes != default.settings.nodes_per_arm:
         words.append(f"--nodes {nodes}")
-    model = config.get("learned", {}).get("model", "auto")
-    if model != "auto":
+    model = config.get("learned", {}).get("model", default.learned.model)
+    if model != default.learned.model:
         words.append(f"--model {model}")
     return " ".join([*words, f"--seeds {len(config['seeds'])}", f"--out {folder}"])
 
 
 def gaps(run: Run, measures: Measures, is_about_paper: bool) -> list[str]:
-    """Say what the run cannot tell, and why."""
+    """List what the run cannot show, and why."""
     notes = []
     if len(measures.seeds) < MIN_SEEDS:
         notes.append("One seed: no standard errors, no intervals and no verdicts.")
-    elif len(measures.seeds) < _FEW_SEEDS:
-        told = f"Only {len(measures.seeds)} seeds: intervals are wide"
-        notes.append(f"{told}, and most claims stay open." if is_about_paper else f"{told}.")
     if ORACLE not in measures.policies:
         notes.append("Without OraclePrior-TS there is no multi-task regret.")
-    return notes + (_gaps_beside_paper(run, measures) if is_about_paper else [])
+    return notes + (_gaps_to_paper(run, measures) if is_about_paper else [])
 
 
-def _gaps_beside_paper(run: Run, measures: Measures) -> list[str]:
+def _gaps_to_paper(run: Run, measures: Measures) -> list[str]:
     notes = []
     absent = [name for name in presets.ENVIRONMENTS if name not in measures.environments]
     if absent:
@@ -180,8 +170,8 @@ def departures(run: Run, measures: Measures) -> list[Departure]:
             if value != expected
         ]
     if len(measures.seeds) != _PAPER_NUM_SEEDS:
-        told = f"Number of seeds: {len(measures.seeds)}; the paper has {_PAPER_NUM_SEEDS}."
-        found.append(Departure(told))
+        what = f"Number of seeds: {len(measures.seeds)}; the paper has {_PAPER_NUM_SEEDS}."
+        found.append(Departure(what))
     extra = [name for name in _PAPER_WITHOUT_MTTS if measures.has(name, "mtts")]
     if extra:
         found.append(
@@ -191,7 +181,7 @@ def departures(run: Run, measures: Measures) -> list[Departure]:
 
 
 def _range_costs(measures: Measures) -> list[Departure]:
-    """Say how many users of the run have an arm mean that the range in use cuts off."""
+    """Count the users of the run with an arm mean outside the range in use."""
     shares: dict[bool, list[str]] = {True: [], False: []}
     for name in measures.environments:
         ranges = dict.fromkeys(
@@ -201,17 +191,17 @@ def _range_costs(measures: Measures) -> list[Departure]:
         )
         for is_paper, (low, high) in ranges:
             share = percent(_share_outside(name, low, high, measures.seeds), 0 if is_paper else 1)
-            told = f"{name} {share}" if is_paper else f"{name} [{low:g}, {high:g}] {share}"
-            shares[is_paper].append(told.replace("[-", "[−"))
+            text = f"{name} {share}" if is_paper else f"{name} [{low:g}, {high:g}] {share}"
+            shares[is_paper].append(text.replace("[-", "[−"))
     texts = (
         "The paper's policies keep the paper's range of arm means in its environments. Users with "
         "an arm mean outside it: ",
         "All others work with the range of each environment. Users outside it: ",
     )
     return [
-        Departure(f"{text}{', '.join(told)}.", f"{_DECISIONS}/0003-reward-range-is-a-parameter.md")
-        for text, told in zip(texts, (shares[True], shares[False]), strict=True)
-        if told
+        Departure(f"{text}{', '.join(found)}.", f"{_DECISIONS}/0003-reward-range-is-a-parameter.md")
+        for text, found in zip(texts, (shares[True], shares[False]), strict=True)
+        if found
     ]
 
 
@@ -219,20 +209,6 @@ def _share_outside(name: str, low: float, high: float, seeds: tuple[int, ...]) -
     environment = build_environment(name)
     means = np.concatenate([draw_world(environment, seed).cohort.arm_means for seed in seeds])
     return float(np.mean(np.any((means < low) | (means > high), axis=1)))
-
-
-def misses(claims: list[Claim], what: str = "Claim") -> list[str]:
-    """Say, for every claim that was not found whole, which parts failed."""
-    return [
-        f"{what} {claim.number} ({claim.environment}) {_VERBS[claim.verdict]}: "
-        + "; ".join(part.told for part in claim.parts if part.holds is False)
-        + "."
-        for claim in claims
-        if claim.verdict in _VERBS
-    ]
-
-
-_VERBS = {FAILS: "does not hold", MIXED: "holds in part only"}
 
 
 def _partly_run(measures: Measures) -> list[str]:
@@ -264,8 +240,8 @@ def _describe(measures: Measures, environment: str) -> str:
     rounds = [
         curve.shape[1] - 1 for key, curve in measures.evaluations.items() if key[0] == environment
     ]
-    told = f" in {rounds[0]} rounds" if rounds else ""
-    return f"{environment} ({num_steps} steps{told})"
+    in_rounds = f" in {rounds[0]} rounds" if rounds else ""
+    return f"{environment} ({num_steps} steps{in_rounds})"
 
 
 def _look_up(settings: dict[str, Any], name: str) -> Any:

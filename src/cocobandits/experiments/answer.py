@@ -1,0 +1,166 @@
+"""The answer of a report: does the paper's method do what it says?
+
+Counts verdicts, and adds the two or three figures that a reader asks for next. Every number is
+computed from the run.
+"""
+
+import math
+
+from cocobandits.experiments import presets
+from cocobandits.experiments.claims import (
+    AGREES,
+    DISAGREES,
+    DISAGREES_IN_PART,
+    FAILS,
+    HOLDS,
+    IN_PART,
+    OPEN,
+    TOO_SMALL,
+    Judgement,
+)
+from cocobandits.experiments.drawing import label_of
+from cocobandits.experiments.estimates import number, percent
+from cocobandits.experiments.measures import ORACLE, Measures
+
+QUESTION = "Does the paper's method do what it says?"
+READINGS = (
+    "The paper gives no numbers, no kernel amplitude and no number of newcomers, so the readings "
+    "of its words are ours, and we settled them after we had seen the first results."
+)
+# The page of the committed ten-seed run, which decides what a small run only indicates.
+TEN_SEEDS = "docs/reproduction.md"
+SYMBOLS = {
+    HOLDS: "✓",
+    IN_PART: "◐",
+    FAILS: "✗",
+    OPEN: "○",
+    AGREES: "✓",
+    DISAGREES_IN_PART: "◐",
+    DISAGREES: "✗",
+    TOO_SMALL: "○",
+}
+# Of a single finding.
+MARKS = {True: "✓", False: "✗", None: "○"}
+_ROLES = {"npm-ts": "the paper's ", "gids": "the paper's ", "coids": "our ", ORACLE: "the oracle "}
+_ALONE = "ind-ts"
+
+
+def answer(judgements: list[Judgement], measures: Measures, is_run_small: bool) -> str:
+    """Answer the question of the page in one paragraph; empty if no claim could be judged."""
+    if not judgements:
+        return ""
+    lead = _small_lead(judgements) if is_run_small else _lead(judgements)
+    failed = [
+        f"Claim {each.claim.number} fails: {each.findings[0].text}."
+        for each in judgements
+        if (each.agreement == DISAGREES if is_run_small else each.verdict == FAILS)
+    ]
+    return " ".join([lead, *_shares(measures), *failed])
+
+
+def _lead(judgements: list[Judgement]) -> str:
+    """Count the verdicts, and sum them up in a word or two."""
+    verdicts = [each.verdict for each in judgements]
+    num_whole, num_some = verdicts.count(HOLDS), verdicts.count(IN_PART)
+    if num_whole == len(verdicts):
+        short = "Yes."
+    elif num_whole >= len(verdicts) / 2 and num_whole + num_some >= 0.75 * len(verdicts):
+        short = "Mostly."
+    else:
+        short = "In part." if num_whole + num_some else "No."
+    return f"{short} {count_verdicts(judgements)}"
+
+
+def count_verdicts(judgements: list[Judgement], what: str = "the paper's {} claims") -> str:
+    """Count the verdicts of a run that is large enough to decide claims."""
+    verbs = {
+        HOLDS: ("holds", "hold"),
+        IN_PART: ("holds in part", "hold in part"),
+        FAILS: ("does not", "do not"),
+        OPEN: ("is not decided", "are not decided"),
+    }
+    counts = _counts([(each.claim.number, each.verdict) for each in judgements], verbs)
+    return f"Of {what.format(len(judgements))}, {counts}."
+
+
+def _small_lead(judgements: list[Judgement]) -> str:
+    """Count the verdicts of a small run."""
+    kinds = {
+        AGREES: ("agrees", "agree"),
+        DISAGREES_IN_PART: ("disagrees in part", "disagree in part"),
+        DISAGREES: ("disagrees", "disagree"),
+        TOO_SMALL: ("is undecided", "are undecided"),
+    }
+    counts = _counts([(each.claim.number, each.agreement) for each in judgements], kinds)
+    return (
+        f"This run is small, so it only indicates. Of the paper's {len(judgements)} claims, "
+        f"{counts}."
+    )
+
+
+def _counts(found: list[tuple[int, str]], verbs: dict[str, tuple[str, str]]) -> str:
+    """Write '4 hold (1, 2, 5, 6), 1 does not (3)'."""
+    texts = []
+    for kind, (one, many) in verbs.items():
+        numbers = [str(place) for place, each in found if each == kind]
+        if numbers:
+            verb = one if len(numbers) == 1 else many
+            texts.append(f"{len(numbers)} {verb} ({', '.join(numbers)})")
+    return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else texts[0]
+
+
+def _shares(measures: Measures) -> list[str]:
+    """Compare the paper's policies, ours and the oracle with Ind-TS in its environments."""
+    names = [name for name in presets.ENVIRONMENTS if measures.has(name, _ALONE)]
+    policies = [
+        policy for policy in _ROLES if names and all(measures.has(name, policy) for name in names)
+    ]
+    if not policies:
+        return []
+    shown = [
+        f"{_ROLES[policy]}{label_of(policy)} {percent(_share(measures, names, policy))}"
+        for policy in policies
+    ]
+    where = f"the {len(names)} environments" if len(names) > 1 else names[0]
+    return [
+        f"Regret as a share of independent Thompson sampling's (geometric mean over {where}): "
+        f"{', '.join(shown)}."
+    ]
+
+
+def _share(measures: Measures, names: list[str], policy: str) -> float:
+    logs = [
+        math.log(measures.total_regret(name, policy).mean())
+        - math.log(measures.total_regret(name, _ALONE).mean())
+        for name in names
+    ]
+    return math.exp(sum(logs) / len(logs))
+
+
+def rankings(measures: Measures) -> list[str]:
+    """List the mean total regrets of every environment, lowest first."""
+    found = []
+    for name in measures.environments:
+        totals = {
+            policy: float(measures.total_regret(name, policy).mean())
+            for policy in measures.policies
+            if measures.has(name, policy)
+        }
+        ordered = sorted(totals, key=lambda policy: totals[policy])
+        shown = ", ".join(f"{label_of(policy)} {number(totals[policy])}" for policy in ordered)
+        found.append(f"Total regret in {name}: {shown}.")
+    return found
+
+
+def summary(judgements: list[Judgement], is_run_small: bool) -> list[str]:
+    """Write the answer for a terminal: a sentence, then one line per claim."""
+    if not judgements:
+        return []
+    lines = [_small_lead(judgements) if is_run_small else _lead(judgements)]
+    for each in judgements:
+        word = each.agreement if is_run_small else each.verdict
+        where = ", ".join(each.claim.environments)
+        lines.append(
+            f"  {SYMBOLS[word]} {each.claim.number} {word:<17}  {each.claim.short} ({where})"
+        )
+    return lines
