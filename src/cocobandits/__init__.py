@@ -1,8 +1,10 @@
 """CoCo-Bandits: learn the population that users come from, and serve each user accordingly."""
 
+from cocobandits.disk_cache import configure_cache
 from cocobandits.runtime import configure_jax
 
 configure_jax()
+configure_cache()
 
 from cocobandits.errors import CocoError  # noqa: E402
 from cocobandits.inference.smc import SmcConfig  # noqa: E402

@@ -53,6 +53,7 @@ def test_example_prints_what_stands_below_it():
     environment |= {
         "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "jax"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+        "COCOBANDITS_QUIET": "1",
     }
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

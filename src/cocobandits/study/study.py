@@ -14,6 +14,8 @@ import numpy as np
 
 from cocobandits.errors import ConflictError, InputError
 from cocobandits.models.base import Statistics
+from cocobandits.notice import NOTICE
+from cocobandits.policies.registry import LEARNERS
 from cocobandits.policies.settings import CocoSettings, ModelName
 from cocobandits.study import storage
 from cocobandits.study.background import Rejuvenation, plan_for
@@ -102,6 +104,7 @@ class Study(Questions):
         self._announce_model()
 
     def _begin(self, learner: Learner, users: Users, roster: Roster, log: DecisionLog) -> None:
+        NOTICE.watch("10 to 40 s" if learner.design.policy in LEARNERS else "a few seconds")
         self._learner, self._users, self._roster, self._log = learner, users, roster, log
         self._open = {
             log.users[number]: number
