@@ -172,6 +172,15 @@ class Learner:
         self.num_updates = memory.num_updates
         self.adoptions += memory.adoptions
 
+    def fork(self) -> "Learner":
+        """Return a learner that goes on from here; what it learns changes nothing in this one.
+
+        Moves that are under way here are not waited for.
+        """
+        fork = Learner(self.design, "foreground" if self.background is None else "background")
+        fork.recall(Memory(self.state, self.num_updates, []))
+        return fork
+
     def template(self, points: PossibleContext | None) -> Any:
         """Return a state that has the shapes of any other; with points if contexts have them."""
         return self.state if points is None else self.policy.enrol(self.state, points)

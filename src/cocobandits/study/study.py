@@ -7,6 +7,7 @@ and changes nothing. The same calls with the same seed give the same decisions, 
 import logging
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -36,6 +37,7 @@ from cocobandits.study.rewards import RewardDesign, RewardKind
 from cocobandits.study.roster import Roster, raise_to_floors
 from cocobandits.study.units import is_name
 from cocobandits.study.users import Users
+from cocobandits.study.warm_up import rehearse
 
 _LOG = logging.getLogger(__name__)
 
@@ -336,6 +338,19 @@ class Study(Questions):
         """
         self._learner.catch_up(len(self._log))
 
+    def warm_up(self, has_gaps: bool = False) -> None:
+        """Compile now what enrolment, decisions, rewards, moves and explanations will need.
+
+        A copy of the study serves a few invented users until its particles have moved. The study
+        itself does not change, and later decides as it would have without this call.
+
+        Args:
+            has_gaps: also compile for users with missing features, if there have been none.
+        """
+        rehearse(self._copy(), has_gaps=False)
+        if has_gaps or not self._users.were_all_known:
+            rehearse(self._copy(), has_gaps=True)
+
     def save(self, path: str | Path) -> None:
         """Write the study to one file; an existing one is replaced whole or not at all.
 
@@ -369,6 +384,11 @@ class Study(Questions):
             template = learner.template(None if users.were_all_known else points)
             learner.recall(archive.memory(template))
             study._begin(learner, users, roster, archive.log(design))
+        return study
+
+    def _copy(self) -> "Study":
+        study = type(self).__new__(type(self))
+        study._begin(self._learner.fork(), *deepcopy((self._users, self._roster, self._log)))
         return study
 
     def _decide(self, user: int, eligible: Sequence[str] | None) -> int:
