@@ -21,7 +21,7 @@ from cocobandits.experiments.estimates import difference
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
 PAGE = ROOT / "docs" / "performance.md"
-PICTURE = ROOT / "docs" / "images" / "performance.png"
+PICTURE = ROOT / "docs" / "images" / "performance.svg"
 
 Results = dict[str, Any]
 

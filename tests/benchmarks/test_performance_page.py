@@ -104,5 +104,5 @@ def test_figure_has_named_axes(tmp_path):
     assert right.get_xlabel()
     assert right.get_ylabel()
     assert (right.get_xscale(), right.get_yscale()) == ("log", "log")
-    save_as(drawn, tmp_path / "performance.png")
-    assert (tmp_path / "performance.png").stat().st_size > 10_000
+    save_as(drawn, tmp_path / "performance.svg")
+    assert (tmp_path / "performance.svg").stat().st_size > 10_000

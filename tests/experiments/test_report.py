@@ -89,7 +89,7 @@ def test_all_files_are_written(folder):
     report = folder / "report"
     assert {path.name for path in report.iterdir()} == {"index.html", "reproduction.md", "figures"}
     names = ("regret", "cumulative", "third-arm", "density", "diet", "health")
-    expected = {f"{name}.{kind}" for name in names for kind in ("png", "svg", "pdf")}
+    expected = {f"{name}.svg" for name in names}
     assert {path.name for path in (report / "figures").iterdir()} == expected
 
 

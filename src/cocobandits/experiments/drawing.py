@@ -1,4 +1,4 @@
-"""How every figure looks and how it is written: lines, colours, sizes, three kinds of file.
+"""How every figure looks and how it is written: lines, colours, sizes, kinds of file.
 
 The same figure gives the same bytes: fixed identifiers, no dates, no program versions.
 """
@@ -129,16 +129,14 @@ def policy_legend(figure: Figure, policies: Iterable[str]) -> None:
 
 @styled
 def save(figure: Figure, folder: Path, name: str) -> dict[str, Path]:
-    """Write a figure as PNG, SVG and PDF."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a figure as SVG, and return the path by the kind of file."""
     FigureCanvasAgg(figure)
-    paths = {kind: folder / f"{name}.{kind}" for kind in _METADATA}
-    # Laid out once: the same figure three times, in a third of the time.
+    # Laid out at the resolution of a PNG, as figures that were committed have been.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    for kind, path in paths.items():
-        figure.savefig(path, format=kind, dpi=_PNG_DPI, metadata=_METADATA[kind])
-    return paths
+    path = folder / f"{name}.svg"
+    save_as(figure, path)
+    return {"svg": path}
 
 
 @styled
