@@ -12,7 +12,7 @@ from cocobandits.policies.registry import policy_names  # noqa: E402
 from cocobandits.policies.settings import CocoSettings  # noqa: E402
 from cocobandits.study import Decision, Explanation, Population, Study  # noqa: E402
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"
 __all__ = [
     "CocoError",
     "CocoSettings",

@@ -7,7 +7,7 @@ import pytest
 from doc_pages import PAGES, ROOT, command_options, read
 
 import cocobandits
-from cocobandits import errors
+from cocobandits import disk_cache, errors, notice
 from cocobandits.environments.registry import environment_names
 
 
@@ -60,6 +60,7 @@ def test_names_in_the_changelog_exist():
     known |= {option for options in command_options().values() for option in options}
     known |= {f"make {target}" for target in re.findall(r"^([a-z-]+):", read("Makefile"), re.M)}
     known |= {*tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]}
+    known |= {disk_cache.SWITCH, disk_cache.LIMIT, notice.QUIET}
     named = set(re.findall(r"`([^`]+)`", read("CHANGELOG.md")))
     assert named <= known
 
