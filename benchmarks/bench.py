@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import page
 from parts import (
     background,
@@ -143,6 +144,8 @@ def main() -> None:
     path = options.out or (RESULTS if scale.name == FULL.name else None)
     known = json.loads(path.read_text("utf-8")) if options.only and path and path.exists() else {}
     console = Console(stderr=True)
+    if scale.name != TINY.name:  # the first run is one that compiles, whatever is on disk
+        jax.config.update("jax_enable_compilation_cache", False)
     bench = Bench(scale, options.keep)
     results = known
     for results in measure(bench, options.only, known, console):

@@ -183,8 +183,8 @@ def start(results: Results) -> list[str]:
         "## Start-up and memory\n",
         table(("process", "from start to end"), rows),
         paragraph(
-            "Compiled code stays on disk if the variable `JAX_COMPILATION_CACHE_DIR` names a",
-            "folder. A process that makes the whole run of `gids` needs",
+            "Compiled code stays on disk unless `COCOBANDITS_CACHE=off` is set. A process that",
+            "makes the whole run of `gids` needs",
             f"{results['peak_memory_mb']:,.0f} MB at most.",
         ),
     ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cocobandits.disk_cache import SWITCH
 from parts.scale import Scale
 
 _CHILD = str(Path(__file__).with_name("child.py"))
@@ -19,6 +20,7 @@ _CHILD = str(Path(__file__).with_name("child.py"))
 def measure_startup(scale: Scale) -> dict[str, float]:
     """Time whole processes: importing, a first decision, the same with compiled code on disk."""
     bare = {name: text for name, text in os.environ.items() if "COMPILATION_CACHE" not in name}
+    bare[SWITCH] = "off"
     with tempfile.TemporaryDirectory() as cache:
         cached = bare | {
             "JAX_COMPILATION_CACHE_DIR": cache,
