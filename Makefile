@@ -68,7 +68,7 @@ test: check ## Everything a change has to pass
 	$(BIN)/pytest
 
 test-slow: setup ## The long statistical tests, with their figures printed
-	$(BIN)/pytest -m slow -s
+	XLA_FLAGS= JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/pytest -m slow -rP
 
 lock: setup ## Resolve the pinned versions and hashes anew
 	$(BIN)/python -m pip install --quiet uv

@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
-import jax
-import pytest
-from jaxtyping import install_import_hook
+from support.compilation import compile_quickly
+
+# Before JAX is imported, which reads the environment.
+compile_quickly()
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
 
 # Before the package is first imported: every axis name in an annotation becomes a check. The study
 # is left out, since it has to answer wrong types with its own errors.
@@ -12,10 +17,6 @@ CHECKED = ["cocobandits.models", "cocobandits.inference", "cocobandits.policies"
 with install_import_hook(CHECKED, "beartype.beartype"):
     import cocobandits  # noqa: F401
 
-# Compiling takes longer than most tests; workers and later runs share what one has compiled.
-CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
-jax.config.update("jax_compilation_cache_dir", str(CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Every compiled function holds pieces of mapped memory, of which Linux allows a process 65,530 by
@@ -34,3 +35,14 @@ def _few_maps():
     yield
     if num_maps() > MOST_MAPS:
         jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def optimised():
+    """Compile faster code for modules that run it for long; share no compiled code with others."""
+    is_disabled = jax.config.values["jax_disable_most_optimizations"]
+    jax.clear_caches()
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", is_disabled)
+    jax.clear_caches()

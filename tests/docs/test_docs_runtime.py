@@ -32,6 +32,16 @@ def test_jax_has_one_worker_thread(value):
     assert done.stdout.split() == ["1", "float64", str(value)]
 
 
+def test_tests_and_their_processes_share_a_cache_that_is_not_the_users():
+    """Ask a process as tests start them."""
+    folder = str(Path(__file__).parents[2] / ".pytest_cache" / "jax")
+    assert jax.config.jax_compilation_cache_dir == folder
+    program = "import cocobandits, jax; print(jax.config.jax_compilation_cache_dir)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == folder
+
+
 def test_short_computations_do_not_wait_for_long_ones():
     """Compute something long in another thread, and something short in this one meanwhile."""
 

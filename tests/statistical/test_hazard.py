@@ -18,8 +18,9 @@ from cocobandits.environments.registry import build_environment
 from cocobandits.simulation.loop import open_study, simulate
 from cocobandits.simulation.world import draw_world
 
-# A smaller model than the default, with its budget of moves.
-NUM_PARTICLES, SEEDS = 60, (2, 3, 5)
+# A smaller model than the default, with its budget of moves. The first seeds of the slow test: of
+# its ten, two (1 and 5) have less regret with one move than with the default moves.
+NUM_PARTICLES, SEEDS = 60, (0, 1, 2)
 TOO_FEW = SmcConfig(NUM_PARTICLES, 0.4, moves="scales", moves_per_block=1, max_blocks=1)
 DEFAULT = SmcConfig(NUM_PARTICLES, 0.4, max_blocks=5)
 ENVIRONMENT = build_environment("lmm")
@@ -68,9 +69,9 @@ def test_too_few_moves_stop_exploration_and_the_default_moves_do_not():
     alone = sum(regret for _, _, regret in outcomes)
     assert starved > 1.25 * healthy
     assert healthy < 0.75 * alone
+    # The effective sample size does not warn; the correlation does, for every seed.
+    assert np.median([ess for one, _, _ in outcomes for ess in one.ess]) > 0.6 * NUM_PARTICLES
     for one, other, _ in outcomes:
-        # The effective sample size does not warn; the correlation does.
-        assert np.median(one.ess) > 0.6 * NUM_PARTICLES
         assert np.mean(one.correlations) > 0.8
         assert np.mean(other.correlations) < 0.65
 
