@@ -1,8 +1,11 @@
 """The public API: what a user of `Study` may rely on."""
 
+import contextlib
 import cProfile
+import io
 import math
 import pstats
+import re
 import subprocess
 import sys
 
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 
 from cocobandits import CocoSettings, SmcConfig, Study
+from support.compilation import users_environment
 
 SMALL = CocoSettings(
     nodes_per_arm=6, nodes_per_feature=4, num_modes=20, inference=SmcConfig(num_particles=40)
@@ -103,15 +107,36 @@ for user in range(4):
         print(decision.arm, [p.hex() for p in decision.probabilities.values()], decision.draw.hex())
         print(study.health)
 """
+_PROBABILITY = re.compile(r"'([0-9a-fx.p+-]+)'")
 
 
-def test_two_processes_agree_bit_for_bit():
-    """Run the same study in two processes that share nothing but the code."""
+@pytest.fixture(scope="module")
+def replays() -> list[str]:
+    """Run the same study in two processes that share nothing but the code, as users compile it."""
     command = [sys.executable, "-c", _REPLAY]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outputs = [process.communicate()[0] for process in processes]
-    assert outputs[0] == outputs[1]
-    assert "acceptance_rate=0." in outputs[0]  # particles were moved, so the moves agree too
+    environment = users_environment() | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    return [process.communicate()[0] for process in processes]
+
+
+def test_two_processes_agree_bit_for_bit(replays):
+    assert replays[0] == replays[1]
+    assert "acceptance_rate=0." in replays[0]  # particles were moved, so the moves agree too
+
+
+def test_code_that_tests_compile_quickly_is_as_right_as_that_of_users(replays):
+    """The same arms, and probabilities within the rounding of densities in 32 bits."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(_REPLAY, {})
+    here, there = (_PROBABILITY.findall(text) for text in (printed.getvalue(), replays[0]))
+    assert len(here) == 4 * 3 * 2
+    np.testing.assert_allclose(
+        [float.fromhex(text) for text in here], [float.fromhex(text) for text in there], atol=1e-5
+    )
 
 
 def test_rewards_may_come_late_and_in_any_order():
