@@ -75,13 +75,18 @@ def ask(belief):
     )
 
 
+@functools.cache
+def answers_of(num_arms, kind):
+    return tuple(map(np.asarray, ask(belief_of(num_arms, kind))))
+
+
 EVERY = [(arms, kind) for kind in ("cell", "node", "flat", "gaussian") for arms in (2, 3, 4)]
 
 
 @pytest.mark.parametrize(("num_arms", "kind"), EVERY)
 def test_margins_are_the_predictive_density_and_the_chance_to_be_best(num_arms, kind):
     """Sum over who is best; and integrate over rewards, whichever arm is pulled."""
-    joint, predictive, best, *_ = map(np.asarray, ask(belief_of(num_arms, kind)))
+    joint, predictive, best, *_ = answers_of(num_arms, kind)
     assert joint.shape == (num_arms, num_arms, len(REWARDS))
     assert joint.min() >= 0
     # Who is best of four correlated Gaussians is a lattice sum, good to about three digits.
@@ -95,7 +100,7 @@ def test_margins_are_the_predictive_density_and_the_chance_to_be_best(num_arms, 
 
 @pytest.mark.parametrize(("num_arms", "kind"), EVERY)
 def test_means_after_a_reward_average_to_the_means_before(num_arms, kind):
-    after, mean = map(np.asarray, ask(belief_of(num_arms, kind))[3:])
+    *_, after, mean = answers_of(num_arms, kind)
     for arm in range(num_arms):
         np.testing.assert_allclose(after[:, arm].sum(axis=1) * STEP, mean, atol=1e-7)
 
@@ -105,7 +110,7 @@ def test_means_after_a_reward_match_conditioning(num_arms, kind):
     """The grid has a way of its own; the slow way is to learn from every reward in turn."""
     belief = belief_of(num_arms, kind)
     expected = jax.jit(lambda belief: Belief.mean_and_reward(belief, REWARDS))(belief)
-    np.testing.assert_allclose(ask(belief)[3], expected, atol=1e-8)
+    np.testing.assert_allclose(answers_of(num_arms, kind)[3], expected, atol=1e-8)
 
 
 @pytest.mark.parametrize(("num_arms", "kind"), [e for e in EVERY if e[1] != "gaussian"])
@@ -129,7 +134,7 @@ def test_joint_law_matches_enumeration(num_arms, kind):
         [won[best].sum(axis=tuple(b for b in arms if b != arm)) @ density for arm in arms]
         for best in arms
     ]
-    joint = np.asarray(ask(belief_of(num_arms, kind))[0])
+    joint = answers_of(num_arms, kind)[0]
     # A Riemann sum is off by the square of its step, and by the ties on its diagonal.
     atol = {2: 2e-4, 3: 2e-3, 4: 4e-3}[num_arms] if kind != "node" else 1e-12
     np.testing.assert_allclose(joint, expected, atol=atol)

@@ -16,10 +16,8 @@ import pytest
 from cocobandits import CocoSettings, SmcConfig, Study
 from cocobandits.errors import ConfigurationError, ConflictError, NumericalError
 from cocobandits.models.base import Statistics
+from support.designs import SMALL
 
-SMALL = CocoSettings(
-    nodes_per_arm=6, nodes_per_feature=4, num_modes=20, inference=SmcConfig(num_particles=40)
-)
 MOST_SECONDS = 120
 
 

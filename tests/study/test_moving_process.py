@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -14,18 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import SmcConfig, Study
 from cocobandits.errors import ConflictError, CrashedError, NumericalError, UnknownNameError
 from cocobandits.models.base import Statistics
 from cocobandits.study import moving_process
 from cocobandits.study.moving_process import MOVING_PROCESS, MovingProcess
+from support import designs
 
-SMALL = CocoSettings(
-    nodes_per_arm=6,
-    nodes_per_feature=4,
-    num_modes=20,
-    inference=SmcConfig(num_particles=40, move_every=1),
-)
+SMALL = replace(designs.SMALL, inference=SmcConfig(num_particles=40, move_every=1))
 KEY = jax.random.key(3)
 REWARDED = Statistics.empty(2).add(0, 0.7)
 MOST_SECONDS = 120

@@ -1,14 +1,16 @@
 """Rewards far outside the range: refused as typing errors, or taken in good order."""
 
 import math
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import Study
 from cocobandits.errors import ConfigurationError, InputError
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from support import designs
 
 # Two kinds of users, in standardised units and without context.
 PRIOR = ConditionalMixture.from_arrays(
@@ -16,9 +18,7 @@ PRIOR = ConditionalMixture.from_arrays(
     [[[0.5], [-0.4], [0.1]], [[-0.7], [0.6], [0.2]]],
     [[[[0.3]], [[-0.2]], [[0.1]]], [[[0.2]], [[0.2]], [[0.4]]]],
 )
-SMALL = CocoSettings(
-    nodes_per_arm=6, num_modes=15, inference=SmcConfig(num_particles=40), prior=PRIOR
-)
+SMALL = replace(designs.SMALL, prior=PRIOR)
 NOISE = 0.05
 # Forty deviations beyond either end of the range, and a little more.
 FAR = 40 * NOISE

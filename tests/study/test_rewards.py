@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import CocoSettings, Study
 from cocobandits.errors import ConfigurationError, InputError
 from cocobandits.models.chances import ChanceMixture
 from cocobandits.study.rewards import RewardDesign
-
-SMALL = CocoSettings(nodes_per_arm=6, num_modes=20, inference=SmcConfig(num_particles=40))
+from support.designs import SMALL
 
 
 def make_study(policy="ind-ts", **changes) -> Study:
-    design = {"reward_range": (0.0, 10.0), "reward_noise": 0.5, "settings": SMALL} | changes
+    design = {"reward_range": (0.0, 10.0), "reward_noise": 0.25, "settings": SMALL} | changes
     return Study(["a", "b", "c"], {}, policy=policy, seed=1, **design)
 
 
@@ -38,7 +37,7 @@ DESIGN_ERRORS = [
     ({"rewards": "bernoulli"}, r"range \(0, 1\) for bernoulli.*reward_range=\(0.0, 10.0\). Leave"),
     (
         {"rewards": "bernoulli", "reward_range": (0, 1)},
-        r"no noise for bernoulli rewards; got reward_noise=0.5. Leave it out",
+        r"no noise for bernoulli rewards; got reward_noise=0.25. Leave it out",
     ),
     (
         {

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import CocoSettings, Study
 from cocobandits.errors import (
     ConfigurationError,
     ConflictError,
@@ -15,14 +15,14 @@ from cocobandits.errors import (
 )
 from cocobandits.policies.mtts import MttsSettings
 from cocobandits.study.roster import ArmChange, Roster, raise_to_floors
+from support.designs import SMALL
 
-SMALL = CocoSettings(nodes_per_arm=5, num_modes=12, inference=SmcConfig(num_particles=20))
 ARMS = ["a", "b", "c"]
 
 
 def make_study(policy="ind-ts", **changes) -> Study:
     design = {"arms": ARMS, "settings": SMALL, "seed": 4} | changes
-    study = Study(context={}, reward_range=(-2, 2), reward_noise=0.5, policy=policy, **design)
+    study = Study(context={}, reward_range=(-2, 2), reward_noise=0.1, policy=policy, **design)
     study.enrol("anna")
     return study
 

@@ -13,12 +13,9 @@ import jax
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import Study
 from support.compilation import users_environment
-
-SMALL = CocoSettings(
-    nodes_per_arm=6, nodes_per_feature=4, num_modes=20, inference=SmcConfig(num_particles=40)
-)
+from support.designs import SMALL
 
 
 def make_study(policy: str = "npm-ts", seed: int = 0, **changes) -> Study:
