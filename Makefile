@@ -51,6 +51,7 @@ docs: setup ## Rebuild the figures and generated pages from the records in resul
 	$(BIN)/python benchmarks/two_models.py results/coids results/mixture > docs/models.md
 	$(BIN)/coco compare --show --out results/compare-mended --beside results/compare --page docs/compare.md
 	if [ -f benchmarks/results.json ]; then $(BIN)/python benchmarks/page.py; fi
+	$(BIN)/python docs/make_results.py
 
 demo: setup ## The diet example through Study, and why plan 1 comes first
 	$(BIN)/coco demo

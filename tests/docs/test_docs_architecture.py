@@ -14,7 +14,7 @@ from doc_pages import PACKAGE, ROOT, code_names, fenced, read, section, tables, 
 from matplotlib.figure import Figure
 
 from cocobandits import Study
-from cocobandits.experiments import report, schemas
+from cocobandits.experiments import pictures, report, schemas
 from cocobandits.experiments.cells import CellResult
 from cocobandits.experiments.folder import RunFolder
 from cocobandits.experiments.presets import QUICK, Experiment
@@ -124,8 +124,8 @@ def test_run_folder_has_the_documented_files(tmp_path, monkeypatch):
     documented = {row["file"].strip("`"): code_names(row["what it holds"]) for row in rows}
     folder, cells = make_run(tmp_path / "run")
     blank = ("title", "caption", Figure(figsize=(1, 1)))
-    drawn = dict.fromkeys(("regret", "third-arm", "diet"), blank)
-    monkeypatch.setattr(report, "_draw", lambda _: drawn)
+    drawn = dict.fromkeys(("regret", "cumulative", "third-arm", "diet"), blank)
+    monkeypatch.setattr(pictures, "_draw", lambda *_: drawn)
     report.write_report(folder.path)
     there = {path.name for path in folder.path.iterdir()}
     assert there == {name.split("/")[0] for name in documented}

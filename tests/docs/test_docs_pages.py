@@ -28,12 +28,6 @@ def test_pages_stand_alone(page):
     ] == []
 
 
-def test_tests_named_in_the_readme_exist():
-    """And the factor stands in the test that is named."""
-    [named] = re.findall(r"two fifths of what `ind-ts` loses\n\(`([^`]+)`\)", read("README.md"))
-    assert "assert ours < 0.4 * alone" in read(named)
-
-
 def test_changelog_begins_with_the_present_version():
     """Compare with pyproject.toml and the package."""
     version = tomllib.loads(read("pyproject.toml"))["project"]["version"]

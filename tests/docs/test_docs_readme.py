@@ -1,81 +1,57 @@
-import importlib.util
-import inspect
-import os
+"""The README: everything it claims is executed, generated or compared with the code."""
+
 import re
 import subprocess
 import sys
 import tomllib
-from html import unescape
 
-import pytest
-from doc_pages import (
-    PACKAGE,
-    ROOT,
-    code_names,
-    command_options,
-    executed,
-    fenced,
-    read,
-    section,
-    tables,
-    tree,
-)
+from doc_pages import ROOT, executed, fenced, read, section, tables
+from make_results import BEGIN, END, lines
 
-from cocobandits import Study, policy_names
-from cocobandits.environments.registry import environment_names
+from cocobandits import Study
 from cocobandits.experiments import presets
-from cocobandits.policies.settings import PRESETS
+from cocobandits.experiments.comparison import load_comparison
+from support.compilation import users_environment
 
 README = read("README.md")
-PICTURE = "docs/images/diet.svg"
-REPRODUCTION = ROOT / "docs" / "reproduction.md"
+PARTS = [
+    "What came out",
+    "Install",
+    "Example",
+    "Two commands",
+    "Eight verbs",
+    "Use it when",
+    "Cite",
+]
 
 
-def load_picture_script():
-    path = ROOT / "docs" / "images" / "make_demo_svg.py"
-    spec = importlib.util.spec_from_file_location("make_demo_svg", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def text_of(picture):
-    """Read the lines of text off a picture, without blanks."""
-    return ["".join(unescape(line).split()) for line in re.findall(r"<text [^>]*>([^<]*)", picture)]
+def test_it_is_short_and_in_the_order_that_visitors_ask():
+    assert re.findall(r"^## (.*)$", README, re.M) == PARTS
+    assert len(README.splitlines()) <= 120
 
 
 def test_example_prints_what_stands_below_it():
-    """Run it in a process of its own, as a reader would."""
+    """Run it in a process of its own, compiled as for a reader: rounding may change digits."""
     [(code, expected)] = executed(README)
-    # Compiled as for a reader: rounding may change what the particles come to. The persistent cache
-    # of the other tests serves this process too.
-    environment = {name: text for name, text in os.environ.items() if "OPTIMIZATIONS" not in name}
-    environment |= {
-        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "jax"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
-        "COCOBANDITS_QUIET": "1",
-    }
+    environment = users_environment() | {"COCOBANDITS_QUIET": "1"}
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (expected, "")
     assert len(code.splitlines()) <= 13
 
 
-def test_folder_map_is_true_and_complete():
-    """Compare the tree with the folders, and with the modules beside them."""
-    named = tree(fenced(section(README, "Folder map"))[0][1])
-    for path in named:
-        assert (ROOT / path).exists(), path
-    there = {
-        str(entry.relative_to(ROOT))
-        for entry in PACKAGE.iterdir()
-        if entry.suffix == ".py" or (entry / "__init__.py").exists()
-    }
-    assert there - {"src/cocobandits/__init__.py"} <= set(named)
-    [beside] = re.findall(r"^Beside it: (.*?)\.\n\n", README, re.M | re.S)
-    folders = code_names(beside)
-    assert all((ROOT / folder).is_dir() for folder in folders)
-    assert {"benchmarks/", "docs/", "results/", "tests/"} == set(folders)
+def test_results_are_those_that_are_committed():
+    """If this fails, run `make docs`."""
+    assert README.split(BEGIN)[1].split(END)[0] == lines()
+    assert len(lines().splitlines()) == 5
+
+
+def test_figure_shows_as_many_policies_as_were_compared():
+    [(words, link)] = re.findall(r"!\[([^]]*)\]\(([^)]+)\)", README)
+    assert (ROOT / link).is_file()
+    results = ROOT / "results"
+    compared = load_comparison(results / "compare-mended", results / "compare")
+    assert f"of {len(compared.policies)} policies" in words
 
 
 def test_commands_are_in_the_makefile():
@@ -83,110 +59,49 @@ def test_commands_are_in_the_makefile():
     targets = re.findall(r"^([a-z-]+):", read("Makefile"), re.M)
     commands = re.findall(r"^make (\S+)", README, re.M)
     assert commands == ["run", "test"]
-    assert {*commands, *re.findall(r"`make (\S+)`", README)} <= set(targets)
+    assert {*commands, *re.findall(r"`make ([a-z-]+)`", README)} <= set(targets)
 
 
 def test_first_command_is_the_small_reproduction():
-    """Compare what it is said to run with the preset, and with the recipe in the Makefile."""
+    """Compare what it runs with the preset, and with the recipe in the Makefile."""
     [recipe] = re.findall(r"^run:.*\n\t(.*)$", read("Makefile"), re.M)
     assert "coco reproduce --quick" in recipe
-    assert "make run    # the paper's four environments, two seeds" in README
-    assert (len(presets.ENVIRONMENTS), presets.QUICK.num_seeds) == (4, 2)
-    [recipe] = re.findall(r"^paper:.*\n\t(.*)$", read("Makefile"), re.M)
-    assert "coco reproduce" in recipe
-    assert "`make paper` is the full run, with ten seeds" in README
-    assert presets.PAPER.num_seeds == 10
+    assert "make run    # the paper's four environments, four seeds" in README
+    assert (len(presets.ENVIRONMENTS), presets.QUICK.num_seeds) == (4, 4)
 
 
-def test_commands_of_coco_are_described():
-    """Every verb has its line, with all options of `reproduce`; none is made up."""
-    [rows] = [rows for rows in tables(README) if "command" in rows[0]]
-    described = {row["command"].strip("`").removeprefix("coco "): row for row in rows}
-    options = command_options()
-    assert set(described) == set(options)
-    for verb, row in described.items():
-        assert set(re.findall(r"`(--\w+)`", row["what it does"])) <= options[verb]
-    assert set(re.findall(r"`(--\w+)`", described["reproduce"]["what it does"])) == {
-        option for option in options["reproduce"] if option != "--help"
-    }
-
-
-def test_extras_are_declared():
-    """Compare with pyproject.toml."""
-    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
-    [named] = re.findall(r"pip install '\.\[(\w+)\]'", README)
-    assert named in extras
-    assert set(re.findall(r"extra `(\w+)`", README)) <= set(extras)
-    assert "extra `peers`" in README.replace("\n", " ")
-
-
-def test_required_python_is_the_declared_one():
-    """Compare with pyproject.toml."""
-    declared = tomllib.loads(read("pyproject.toml"))["project"]["requires-python"]
+def test_installation_is_that_of_the_project():
+    """Compare extras and the version of Python with pyproject.toml."""
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    extras = re.findall(r"pip install '\.\[(\w+)\]'", section(README, "Install"))
+    assert set(extras) <= set(project["optional-dependencies"])
     [stated] = re.findall(r"Python (\S+) or newer", README)
-    assert declared == f">={stated}"
+    assert project["requires-python"] == f">={stated}"
 
 
-def test_every_call_of_a_study_is_described():
-    """Compare the table with the public members of Study, and with its constructor."""
-    [calls] = tables(section(README, "What a study does"))
-    described = set(re.findall(r"tudy\.(\w+)", " ".join(row["call"] for row in calls)))
-    public = {name for name in dir(Study) if not name.startswith("_")}
-    assert described <= public
-    assert public - described == {"decision", "design", "num_decisions", "users"}
-    [constructor] = re.findall(r"`Study\(([^)]*)\)`", calls[0]["call"])
-    assert constructor.split(", ") == list(inspect.signature(Study).parameters)
+def test_eight_verbs_are_those_of_a_study():
+    [rows] = tables(section(README, "Eight verbs"))
+    assert len(rows) == 8
+    named = re.findall(r"tudy\.(\w+)\(", " ".join(row["call"] for row in rows))
+    assert all(callable(getattr(Study, name)) for name in named)
+    assert callable(Study.warm_up)
 
 
-def test_policies_and_environments_are_those_registered():
-    """Compare with the registries, and with those of the paper."""
-    policies, environments = tables(section(README, "Policies and environments"))
-    assert tuple(row["policy"].strip("`") for row in policies) == policy_names()
-    [default] = [row["policy"] for row in policies if "the default" in row["how it chooses"]]
-    assert default.strip("`") == inspect.signature(Study).parameters["policy"].default
-    assert tuple(row["environment"].strip("`") for row in environments) == environment_names()
-    ours = [row["environment"].strip("`") for row in environments if "paper's" not in row["users"]]
-    assert (*presets.ENVIRONMENTS, *ours) == environment_names()
-
-
-def test_numbers_that_the_paper_does_not_state_are_those_of_the_code():
-    """Read them off the list of what is not as in the paper, and presets off the table of calls."""
-    assert set(re.findall(r'`"(\w+)"`', README)) == set(PRESETS)
-    told = section(README, "What is not reproduced")
-    assert f"{presets.PAPER.evaluation_users} newcomers here" in told
-    assert f"it is {PRESETS['paper'].amplitude:g} here" in told
-
-
-def test_committed_run_is_the_one_described():
-    """It has the paper's grid, and moves as the README says."""
-    page = REPRODUCTION.read_text(encoding="utf-8")
-    assert f"| nodes_per_arm | {presets.PAPER.settings.nodes_per_arm} |" in page
-    assert PRESETS["paper"].inference.move_every is None
-    assert "not every five rewards" in section(README, "What is not reproduced")
-
-
-def test_picture_is_there_and_names_no_address():
-    """The only address is the name of the SVG format itself."""
-    assert f"({PICTURE})" in README
-    addresses = re.findall(r"\w+://[^\"'\s)]*", read(PICTURE))
-    assert addresses == ["http://www.w3.org/2000/svg"]
-    assert "@font-face" not in read(PICTURE)
-
-
-def test_picture_is_drawn_the_same_from_the_same_output():
-    """Draw a small table twice, and find its text again."""
-    script = load_picture_script()
-    output = "Some people.\n\n\n\nA title  \n┏━━┓\n│ 1│\n└──┘\nB title\n└──┘\n"
-    assert script.tidy(output) == "Some people.\n\nA title\n┏━━┓\n│ 1│\n└──┘\n\nB title\n└──┘"
-    picture = script.render(output)
-    assert picture == script.render(output)
-    expected = ["codemo", "Somepeople.", "Atitle", "┏━━┓", "│1│", "└──┘", "Btitle", "└──┘"]
-    shown = text_of(picture)
-    assert [line for line in shown if line in expected] == expected[1:]
-
-
-@pytest.mark.slow
-def test_picture_shows_what_the_demo_prints():
-    """Run the demo again; if this fails, run docs/images/make_demo_svg.py."""
-    script = load_picture_script()
-    assert read(PICTURE) == script.render(script.run_demo())
+def test_citation_is_that_of_the_citation_file():
+    """Authors, title, year and preprint."""
+    [bibtex] = [block for language, block in fenced(README) if language == "bibtex"]
+    citation = read("CITATION.cff").split("preferred-citation:")[1]
+    [title] = re.findall(r"title: (.*)", citation)
+    assert f"title = {{{title}}}" in bibtex
+    assert title in README.split("![")[0]
+    families = re.findall(r"family-names: (.*)", citation)
+    [authors] = re.findall(r"author = \{(.*?)\},\n  year", bibtex, re.S)
+    written = re.sub(r"\s+", " ", authors).replace('{\\"u}', "ü").split(" and ")
+    assert [author.split(",")[0] for author in written] == families
+    given = re.findall(r"given-names: (.*)", citation)
+    for name, family in zip(given, families, strict=True):
+        assert f"{name} {family}" in re.sub(r"\s+", " ", README.split("![")[0])
+    [year] = re.findall(r"year: (.*)", citation)
+    [preprint] = re.findall(r'value: "arXiv:(.*)"', citation)
+    assert f"year = {{{year}}}, eprint = {{{preprint}}}" in bibtex
+    assert f"arXiv:{preprint}, {year}" in README

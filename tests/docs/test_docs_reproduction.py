@@ -12,20 +12,24 @@ RESULTS, BESIDE = ROOT / "results" / "coids", ROOT / "results" / "paper"
 
 @pytest.fixture(scope="module")
 def rebuilt(tmp_path_factory):
-    """Rebuild the report from a copy of the committed tables."""
-    copy = tmp_path_factory.mktemp("results") / "coids"
+    """Rebuild the report from a copy of the committed tables, in folders as they are here."""
+    root = tmp_path_factory.mktemp("root")
+    (root / "docs").mkdir()
+    copy = root / "results" / "coids"
     shutil.copytree(RESULTS, copy, ignore=shutil.ignore_patterns("report"))
-    return write_report(copy, BESIDE).parent
+    write_report(copy, BESIDE, twin=root / "docs" / "reproduction.md")
+    return root
 
 
 def test_page_is_generated_from_the_committed_records(rebuilt):
     """If this fails, run `make docs`."""
-    assert read("docs/reproduction.md") == (rebuilt / "reproduction.md").read_text("utf-8")
+    made = (rebuilt / "docs" / "reproduction.md").read_text("utf-8")
+    assert read("docs/reproduction.md") == made
 
 
 def test_figures_are_those_of_the_committed_records(rebuilt):
     """Every figure, as SVG; their bytes depend on the version of matplotlib."""
-    names = {path.name for path in (rebuilt / "figures").iterdir()}
+    names = {path.name for path in (rebuilt / "results/coids/report/figures").iterdir()}
     assert {path.name for path in (RESULTS / "report" / "figures").iterdir()} == names
     assert {name.rpartition(".")[2] for name in names} == {"svg"}
 

@@ -12,7 +12,7 @@ from cocobandits.errors import StorageError
 from cocobandits.experiments import presets
 from cocobandits.experiments.cells import Cell, run_cell
 from cocobandits.experiments.comparison import load_comparison, rank
-from cocobandits.experiments.comparison_figure import heat_map
+from cocobandits.experiments.comparison_figure import heat_map, ranking_figure
 from cocobandits.experiments.comparison_page import command_of, write_comparison
 from cocobandits.experiments.presets import Experiment
 from cocobandits.experiments.table_one import CRITERIA, TABLE
@@ -390,6 +390,16 @@ def test_cells_of_the_picture_are_shares(folder):
     axes = heat_map(load_comparison(folder), ["coids", "mtts"]).axes[0]
     assert [text.get_text() for text in axes.texts] == ["0.25", "0.50", "0.50", ""]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["CoIDS", "MTTS"]
+
+
+def test_bars_of_the_ranking_are_shares(folder):
+    """Lowest on top, ours in bold; two policies of the same share keep their order."""
+    [axes] = ranking_figure(rank(load_comparison(folder)), 1).axes
+    assert [bar.get_width() for bar in axes.patches] == [25.0, 25.0, 50.0, 100.0]
+    labels = axes.get_yticklabels()
+    assert [each.get_text() for each in labels] == ["CoIDS", "OraclePrior-TS", "MTTS", "Ind-TS"]
+    assert [each.get_fontweight() for each in labels] == ["bold", *["normal"] * 3]
+    assert axes.yaxis_inverted()
 
 
 def test_unfinished_runs_are_refused(folder):

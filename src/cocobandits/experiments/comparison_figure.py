@@ -1,4 +1,4 @@
-"""The heat map of a comparison: what each policy loses in each environment."""
+"""Figures of a comparison: the ranking, and the regret of each policy in each environment."""
 
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
@@ -6,14 +6,61 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from cocobandits.experiments import drawing
-from cocobandits.experiments.comparison import YARDSTICK, Comparison
+from cocobandits.experiments.comparison import OURS, YARDSTICK, Comparison, Place
 from cocobandits.experiments.measures import ENVIRONMENT_LABELS
+from cocobandits.experiments.presets import PAPER_POLICIES, REFERENCE
 
 # From an eighth of the yardstick's regret to four times; colours beyond are the same.
 _LEAST, _MOST = -3.0, 2.0
 _INK, _PAPER = "#1d2024", "#ffffff"
 # Of cells that were not run.
 _BLANK, _LINES = "#ececec", "#b8b8b8"
+
+
+# Colours of a ranking: ours, the paper's policies, yardsticks and other systems.
+_OURS, _PAPERS, _YARDSTICKS, _OTHERS = "#AA1144", "#D55E00", "#777777", "#9db7cf"
+
+
+@drawing.styled
+def ranking_figure(places: list[Place], num_environments: int) -> Figure:
+    """Draw the regret of every policy as a share of the yardstick's, lowest on top."""
+    ordered = sorted(places, key=lambda place: place.share)
+    figure = drawing.new_figure(7.6, 0.9 + 0.21 * len(ordered))
+    axes = figure.subplots()
+    shares = [100 * place.share for place in ordered]
+    bars = axes.barh(
+        range(len(ordered)), shares, color=[_bar_color(place.policy) for place in ordered]
+    )
+    axes.bar_label(bars, [f"{share:.0f} %" for share in shares], padding=3, fontsize=8)
+    axes.set_yticks(range(len(ordered)), [drawing.label_of(place.policy) for place in ordered])
+    for text, place in zip(axes.get_yticklabels(), ordered, strict=True):
+        if place.policy == OURS:
+            text.set_fontweight("bold")
+    axes.invert_yaxis()
+    axes.axvline(100, color="#555555", linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_xlim(0, 1.1 * max(shares))
+    axes.set_xlabel(
+        f"total regret, % of {drawing.label_of(YARDSTICK)}'s "
+        f"(geometric mean over {num_environments} environments; lower is better)"
+    )
+    axes.tick_params(axis="y", length=0)
+    kinds = {
+        "ours": _OURS,
+        "the paper's": _PAPERS,
+        "other systems": _OTHERS,
+        "knows the population, or shares nothing": _YARDSTICKS,
+    }
+    handles = [Rectangle((0, 0), 1, 1, color=color, label=kind) for kind, color in kinds.items()]
+    axes.legend(handles=handles, loc="upper right", fontsize=8)
+    return figure
+
+
+def _bar_color(policy: str) -> str:
+    if policy in (YARDSTICK, REFERENCE, "uniform"):
+        return _YARDSTICKS
+    if policy == OURS:
+        return _OURS
+    return _PAPERS if policy in PAPER_POLICIES and policy != "mtts" else _OTHERS
 
 
 @drawing.styled

@@ -18,7 +18,7 @@ from cocobandits.experiments.comparison import (
     load_comparison,
     rank,
 )
-from cocobandits.experiments.comparison_figure import heat_map
+from cocobandits.experiments.comparison_figure import heat_map, ranking_figure
 from cocobandits.experiments.comparison_tables import (
     differences_table,
     ranking_table,
@@ -120,6 +120,9 @@ def write_comparison(folder: Path, beside: Path | None = None, page: Path | None
     try:
         figure = heat_map(comparison, [each.policy for each in places])
         drawing.save(figure, figures, "comparison")
+        shared = comparison.common_environments() or comparison.environments
+        ranking = ranking_figure(places, len(shared))
+        drawing.save(ranking, figures, "ranking")
         peers = peers_section([folder] if beside is None else [folder, beside], comparison)
         link = os.path.relpath(figures / "comparison.svg", page.parent)
         text = render(comparison, places, Path(link).as_posix(), peers)
