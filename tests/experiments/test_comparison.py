@@ -117,8 +117,8 @@ def test_page_tells_ranks_regrets_differences_and_verdicts(folder):
     assert "| MTTS | ✓ | ✗ | ✗ | ✗ | ✓ (✗) | ✓ |" in page
     for each in CRITERIA:
         assert f"`{each.test}`" in page
-    [picture] = (folder / "report" / "figures").iterdir()
-    assert picture.name == "comparison.svg"
+    pictures = {path.name for path in (folder / "report" / "figures").iterdir()}
+    assert pictures == {"comparison.svg", "ranking.svg"}
 
 
 def test_page_may_have_another_place(folder, tmp_path):
