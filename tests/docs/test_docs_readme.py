@@ -15,13 +15,8 @@ from support.compilation import users_environment
 
 README = read("README.md")
 PARTS = [
-    "What came out",
-    "Install",
-    "Example",
-    "Two commands",
-    "Eight verbs",
-    "Use it when",
-    "Cite",
+    *("What came out", "Install", "Example", "Two commands", "Eight verbs"),
+    *("Use it when", "Do not use it when", "Licence and further reading"),
 ]
 
 
