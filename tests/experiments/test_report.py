@@ -188,7 +188,6 @@ def test_small_run_leads_to_the_ten_seed_page(tmp_path):
 def test_markdown_goes_where_it_is_asked_for(tmp_path):
     """Its pictures are found from there."""
     twin = tmp_path / "docs" / "page.md"
-    twin.parent.mkdir()
     small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
     write_report(write_run(tmp_path / "results" / "run", small), twin=twin)
     links = re.findall(r"\]\(([^)]+)\)", twin.read_text(encoding="utf-8"))
@@ -309,6 +308,19 @@ def test_poor_run_says_what_it_lacks(tmp_path):
     assert "No policy of this run moved particles." in page
     assert not re.search(r"\bnan\b", twin)
     assert len(Page(page).images) == 4
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_policies_that_lose_nothing_have_no_shares(tmp_path):
+    """Ind-TS and the oracle never lose: ratios to them are dashes, and nothing is decided."""
+    scenario = Scenario()
+    for name in scenario.environments:
+        for policy in ("ind-ts", "oracle-ts"):
+            scenario = scenario.with_curve(name, policy, floor=0.0, drift=0.0)
+    page, twin = build(tmp_path, scenario)
+    for shown in (page, twin):
+        assert "GIDS – %" in shown
+        assert not re.search(r"\b(nan|inf)\b", shown)
 
 
 @pytest.mark.usefixtures("sketchy")

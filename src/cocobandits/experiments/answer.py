@@ -4,7 +4,7 @@ Counts verdicts, and adds the two or three figures that a reader asks for next. 
 computed from the run.
 """
 
-import math
+import numpy as np
 
 from cocobandits.experiments import presets
 from cocobandits.experiments.claims import (
@@ -19,7 +19,7 @@ from cocobandits.experiments.claims import (
     Judgement,
 )
 from cocobandits.experiments.drawing import label_of
-from cocobandits.experiments.estimates import number, percent
+from cocobandits.experiments.estimates import number, percent, ratio
 from cocobandits.experiments.measures import ORACLE, Measures
 
 QUESTION = "Does the paper's method do what it says?"
@@ -129,12 +129,12 @@ def _shares(measures: Measures) -> list[str]:
 
 
 def _share(measures: Measures, names: list[str], policy: str) -> float:
-    logs = [
-        math.log(measures.total_regret(name, policy).mean())
-        - math.log(measures.total_regret(name, _ALONE).mean())
+    """Compute the geometric mean; NaN where Ind-TS loses nothing."""
+    shares = [
+        ratio(measures.total_regret(name, policy), measures.total_regret(name, _ALONE)).mean
         for name in names
     ]
-    return math.exp(sum(logs) / len(logs))
+    return float(np.prod(shares) ** (1 / len(shares)))
 
 
 def rankings(measures: Measures) -> list[str]:

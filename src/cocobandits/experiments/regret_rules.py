@@ -124,10 +124,10 @@ class Close(Rule):
         total = {name: measures.total_regret(environment, name) for name in self.policies}
         gap = total[self.other] - total[self.policy]
         share = ratio(gap, total[ALONE] - total[ORACLE])
-        of_other = number(100 * float(gap.mean() / total[self.other].mean()), 0)
+        of_other = percent(ratio(gap, total[self.other]).mean)
         text = (
             f"{self.label} is {points(share, unit='%')} of the distance from Ind-TS to the oracle "
-            f"below {self.other_label}, which is {of_other} % of {self.other_label}'s regret"
+            f"below {self.other_label}, which is {of_other} of {self.other_label}'s regret"
         )
         return Finding(text, all_hold((share.is_below(self.share), share.is_above(-self.share))))
 
@@ -208,8 +208,13 @@ class WithinShare(Rule):
 
 
 def _linearised_ratio(first: Values, second: Values) -> Values:
-    """Return one value per seed whose mean is the ratio of means, with its first-order error."""
+    """Return one value per seed whose mean is the ratio of means, with its first-order error.
+
+    NaN if the second mean is zero.
+    """
     below = second.mean()
+    if not below:
+        return np.full_like(first, np.nan)
     share = first.mean() / below
     return share + (first - share * second) / below
 

@@ -94,6 +94,7 @@ def write_report(folder: Path, beside: Path | None = None, twin: Path | None = N
         pictures = save_pictures(report.run, report.measures, place / "figures")
         content = _content(report, pictures) | {"ten_seeds": _link_to_ten_seeds(folder)}
         links = Path(os.path.relpath(place / "figures", twin.parent)).as_posix()
+        twin.parent.mkdir(parents=True, exist_ok=True)
         twin.write_text(render(content | {"figures": links}), encoding="utf-8")
         (place / "index.html").write_text(_page(content), encoding="utf-8")
     except OSError as error:
