@@ -20,8 +20,9 @@ with install_import_hook(CHECKED, "beartype.beartype"):
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Every compiled function holds pieces of mapped memory, of which Linux allows a process 65,530 by
-# default; beyond that, loading the next one is a segmentation fault.
-MAPS, MOST_MAPS = Path("/proc/self/maps"), 25_000
+# default; beyond that, loading the next one is a segmentation fault. They hold memory too,
+# gigabytes in a whole run. What is forgotten is soon loaded from the cache.
+MAPS, MOST_MAPS = Path("/proc/self/maps"), 8_000
 
 
 def num_maps() -> int:
