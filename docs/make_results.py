@@ -51,20 +51,23 @@ def _comparison() -> list[str]:
         f"environments{behind}. [All systems](docs/compare.md).",
         f"**Regret.** {percent(places[OURS].share)} of the regret of independent learning "
         f"({label_of(YARDSTICK)}); {label_of(REFERENCE)} has {percent(places[REFERENCE].share)}, "
-        f"the best other system, {label_of(best.policy)}, {percent(best.share)}.",
+        f"the best other system, {label_of(best.policy)}, {percent(best.share)}. {label_of(OURS)} "
+        "knows here how often each user is served (`steps_per_user`); without that it does not "
+        "plan ahead.",
     ]
 
 
 def _speed() -> list[str]:
     measured = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
     latency = measured["coids"]
+    every = round(latency["interactions"] / latency["rejuvenations"])
     return [
         f"**Time.** A decision of {label_of(OURS)} takes {latency['decision_ms_p50']:.1f} ms "
-        f"(median; 95 %: {latency['decision_ms_p95']:.1f} ms), a reward "
-        f"{latency['reward_ms_p50']:.1f} ms, and moving the particles now and then "
-        f"{latency['rejuvenation_seconds']:.1f} s, on one core. "
-        "[Performance](docs/performance.md).",
-        f"**Memory.** {measured['peak_memory_mb']:,.0f} MB at most, for a run of GIDS with "
+        f"(95 %: {latency['decision_ms_p95']:.1f} ms) and a reward "
+        f"{latency['reward_ms_p50']:.1f} ms on one core; about every {every}th reward also updates "
+        f"the population, for {latency['rejuvenation_seconds']:.1f} s, in the background if you "
+        "like. [Performance](docs/performance.md).",
+        f"**Memory.** {measured['peak_memory_mb']:,.0f} MB at the peak of a run of GIDS with "
         f"{measured['run']['full_observations']} interactions.",
     ]
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import json
 import re
 from html import unescape
 
@@ -89,6 +90,15 @@ def test_committed_run_is_the_one_described():
     assert f"| nodes_per_arm | {presets.PAPER.settings.nodes_per_arm} |" in page
     assert PRESETS["paper"].inference.move_every is None
     assert "not every five rewards" in section(LIMITATIONS, "What is not reproduced")
+
+
+def test_versions_of_committed_results_are_those_of_their_files():
+    versions = {
+        name: json.loads(read(f"results/{name}/provenance.json"))["cocobandits"]
+        for name in ("coids", "compare")
+    }
+    shown = "version {coids} for the reproduction and with {compare} for the comparison"
+    assert shown.format(**versions) in LIMITATIONS
 
 
 def test_picture_is_there_and_names_no_address():

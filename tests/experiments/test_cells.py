@@ -62,7 +62,9 @@ def test_hyperparameters_are_kept_where_particles_moved(monkeypatch):
     scale = replace(
         SMALL,
         settings=replace(SMALL.settings, nodes_per_arm=5, num_modes=12, inference=tiny),
-        learned=replace(SMALL.learned, nodes_per_arm=5, num_modes=12, inference=tiny),
+        learned=replace(
+            SMALL.learned, nodes_per_arm=5, num_modes=12, inference=tiny, model="log-density"
+        ),
     )
     experiment = Experiment.declare(scale, ["diet"], ["coids", "npm-ts"], 1)
     learned = run_cell(Cell("diet", "coids", 0), experiment, lambda *_: None)

@@ -1,4 +1,4 @@
-"""How a run is shown while it runs: a live display, or plain lines when nobody watches."""
+"""Progress of a run: a live display on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cocobandits.errors import StoppedError
 from cocobandits.experiments.cells import Cell
-from cocobandits.experiments.runner import Event, expected_cost
+from cocobandits.experiments.runner import DENSITIES, Event, expected_cost
 
 
 class _Clock:
@@ -48,6 +48,10 @@ def show(
     total = len(todo) + num_before
     if num_before:
         console.print(f"{num_before} of {total} cells are finished already.")
+    if todo:
+        console.print(
+            f"{len(todo)} cells to run. The first ones compile, so progress starts slowly."
+        )
     clock = _Clock(todo)
     try:
         if console.is_terminal:
@@ -57,7 +61,7 @@ def show(
     except KeyboardInterrupt:
         events.close()  # type: ignore[attr-defined]
         raise StoppedError(
-            f"Stopped; finished cells are kept in {path}. Add --resume to go on."
+            f"Stopped; finished cells are kept in {path}. Add --resume to continue."
         ) from None
     console.print(f"{total} cells in {_duration(clock.elapsed)}.")
 
@@ -70,7 +74,7 @@ def _show_lines(
         if event.is_finished:
             num_done += 1
             console.print(
-                f"[{num_done}/{total}] {event.cell}: regret {event.regret:.1f}; {clock.left()}",
+                f"[{num_done}/{total}] {_outcome(event)}; {clock.left()}",
                 markup=False,
                 highlight=False,
                 soft_wrap=True,
@@ -94,11 +98,16 @@ def _show_live(
             if event.is_finished:
                 num_done += 1
                 running.pop(event.worker)
-                console.print(
-                    f"  {event.cell}: regret {event.regret:.1f}", highlight=False, markup=False
-                )
+                console.print(f"  {_outcome(event)}", highlight=False, markup=False)
             _refresh(overall, bar, num_done, clock)
             live.update(Group(overall, _table(running)))
+
+
+def _outcome(event: Event) -> str:
+    """Name a finished cell and its regret; densities have none."""
+    if event.cell == DENSITIES:
+        return "densities for the figure of the learned population: done"
+    return f"{event.cell}: regret {event.regret:.1f}"
 
 
 def _refresh(overall: Progress, bar: TaskID, num_done: int, clock: _Clock) -> None:

@@ -49,7 +49,7 @@ def _judged(judgements: list[Judgement], kind: str, is_strict_shown: bool, is_sm
         row = (
             str(each.claim.number),
             ", ".join(each.claim.environments),
-            each.claim.statement,
+            each.claim.statement if is_strict_shown else f"{each.claim.statement} {each.rule}",
             shown[0],
             _findings(each.findings),
         )

@@ -86,8 +86,8 @@ def _draw_part(run: Run, measures: Measures) -> dict[str, tuple[str, str, Figure
             "Regret of learning, and of the learned prior",
             "Top: cumulative regret beyond that of OraclePrior-TS, which knows the population. "
             "Bottom: regret of newcomers served by Thompson sampling from the prior learned so "
-            f"far; Uniform has none. {_seeds(measures).capitalize()}. Lower is better. A curve "
-            "that leaves its panel is labelled with its last value.",
+            f"far; Uniform has none. {_limit(measures)}{_seeds(measures).capitalize()}. Lower is "
+            "better. A curve that leaves its panel is labelled with its last value.",
             figures.regret_figure(measures),
         ),
         "cumulative": (
@@ -114,6 +114,12 @@ def _draw_part(run: Run, measures: Measures) -> dict[str, tuple[str, str, Figure
             figures.health_figure(run.health, measures),
         )
     return drawn
+
+
+def _limit(measures: Measures) -> str:
+    """Explain the policy that no name explains."""
+    is_drawn = "oracle-plan" in measures.policies
+    return "Limit knows the population and plans one reward ahead. " if is_drawn else ""
 
 
 def _seeds(measures: Measures) -> str:

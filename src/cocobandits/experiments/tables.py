@@ -142,7 +142,8 @@ def facts_table(facts: Mapping[str, dict[str, Any]], name: str) -> Table:
 
 def show_hours(run: Run) -> str:
     """Add up the wall time of all cells."""
-    return f"{sum(row['seconds'] for row in run.summary) / 3600:.1f} hours"
+    minutes = sum(row["seconds"] for row in run.summary) / 60
+    return f"{minutes:.0f} minutes" if minutes < 100 else f"{minutes / 60:.1f} hours"
 
 
 def _keys(measures: Measures) -> list[tuple[str, str]]:
