@@ -6,7 +6,7 @@ Run by `make docs`; `tests/docs/test_docs_readme.py` compares the README with `l
 import json
 from pathlib import Path
 
-from cocobandits.experiments.answer import count_verdicts
+from cocobandits.experiments.answer import count_claims
 from cocobandits.experiments.beside import join
 from cocobandits.experiments.claims import CLAIMS, judge
 from cocobandits.experiments.comparison import OURS, YARDSTICK, load_comparison, rank
@@ -30,7 +30,7 @@ def lines() -> str:
 def _claims() -> str:
     run = join(load_run(RESULTS / "coids"), load_run(RESULTS / "paper"), RESULTS / "paper")
     measures = measure(run)
-    counted = count_verdicts(judge(CLAIMS, measures))
+    counted = count_claims(judge(CLAIMS, measures))
     where = f"[Claim by claim](docs/reproduction.md), {len(measures.seeds)} seeds."
     return f"**Claims.** {counted} {where}"
 

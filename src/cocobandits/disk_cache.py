@@ -62,7 +62,7 @@ def limit_bytes() -> int:
 
 
 def trim(folder: Path, limit: int) -> None:
-    """Delete the least recently used entries until all of them, for any machine, fit the limit.
+    """Delete empty entries, and the least recently used ones until the rest fits the limit.
 
     Directories change when an entry is added. Without a change since the last time nothing is
     counted, so a warm start reads two timestamps.
@@ -77,7 +77,8 @@ def trim(folder: Path, limit: int) -> None:
         total = 0
         for _, size, path in entries:
             total += size
-            if total > limit:
+            # A full disk leaves empty entries, which JAX neither loads nor writes again.
+            if total > limit or not size:
                 path.unlink(missing_ok=True)
         marker.touch()
 
@@ -85,7 +86,7 @@ def trim(folder: Path, limit: int) -> None:
 def _entries(root: Path) -> Iterator[tuple[float, int, Path]]:
     """List when each entry was last used, its size and its path."""
     for folder in root.iterdir():
-        for path in folder.iterdir():
+        for path in folder.iterdir() if folder.is_dir() else ():
             with suppress(FileNotFoundError):  # another process trims too
                 status = path.stat()
                 if path.name != _MARKER:

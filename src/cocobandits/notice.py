@@ -87,6 +87,8 @@ class Notice:
         return self._spent + sum(now - begun for begun in self._begun.values())
 
     def _write(self) -> None:
+        if sys.stderr is None:  # print would write to standard output
+            return
         folder = jax.config.values["jax_compilation_cache_dir"]
         is_stored = folder and jax.config.values["jax_enable_compilation_cache"]
         later = f"Later starts load them from {folder}." if is_stored else "The cache is off."

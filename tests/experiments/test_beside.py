@@ -126,7 +126,7 @@ def test_report_shows_both_and_names_both(folders, monkeypatch):
     assert not (second / "report").exists()
     for shown in (page, twin):
         assert "agrees with 8 (1, 2, 3, 4, 5, 6, 7, 8)." in shown
-        assert "Of its 6 targets, 6 hold (1, 2, 3, 4, 5, 6)." in shown
+        assert "Of 6 targets, this run agrees with 6 (1, 2, 3, 4, 5, 6)." in shown
         assert "Our own targets for CoIDS" in shown
         assert "coco report DIR --beside OTHER" in shown
         assert "--env stress --policy coids" in shown

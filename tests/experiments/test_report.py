@@ -1,7 +1,10 @@
 import base64
 import html
 import json
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -259,6 +262,22 @@ def test_command_makes_the_same_run(tmp_path, scenario, expected):
     assert set(declared.policies) == set(scenario.policies)
 
 
+@pytest.mark.parametrize(
+    ("models", "expected"),
+    [
+        ({"settings": "auto", "learned": "mixture"}, ""),
+        ({"settings": "mixture", "learned": "mixture"}, " --model mixture"),
+        ({"settings": "auto", "learned": "auto"}, " --model auto"),
+    ],
+)
+def test_command_names_the_model_where_it_is_not_the_default(tmp_path, models, expected):
+    """A quick run learns the mixture for coids, and only for coids."""
+    run = load_run(write_run(tmp_path, Scenario(seeds=(0,)).only(("lmm",), ("gids", "oracle-ts"))))
+    for name, model in models.items():
+        run.config[name]["model"] = model
+    assert f"--policy oracle-ts{expected} --seeds 1" in command(run)
+
+
 def test_same_run_gives_the_same_bytes(folder, tmp_path):
     """Write the same run to another folder, and report it in this process once more."""
     other = write_run(tmp_path / "elsewhere")
@@ -275,8 +294,8 @@ def test_where_the_paper_ran_nothing_it_has_no_say(tmp_path):
     page, twin = build(tmp_path, scenario)
     for shown in (page, twin):
         assert "Simulated studies" in shown
-        assert "Of its 1 targets, 1 holds (6)." in shown
-        for absent in ("paper's claim", "the paper has", "hird arm", "not in this run", "diet"):
+        assert "Of 1 target, this run agrees with 1 (6)." in shown
+        for absent in ("paper's 8 claims", "the paper has", "hird arm", "not in this run", "diet"):
             assert absent not in shown, absent
     assert {"targets", "target-6"} <= set(Page(page).ids)
     assert not {"claims", "third-arm", "density", "diet"} & set(Page(page).ids)
@@ -330,6 +349,20 @@ def test_whole_run_has_no_complaints(tmp_path):
     """The box about what is missing is not there."""
     page, _ = build(tmp_path, Scenario())
     assert 'class="gaps"' not in page
+
+
+def test_stream_that_cannot_show_a_tick_is_no_error(tmp_path):
+    """As redirected output on Windows; the run has claims, so there are ticks to show."""
+    folder = write_run(tmp_path, Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts")))
+    shown = subprocess.run(
+        [Path(sys.executable).with_name("coco"), "report", folder],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "  ? 2 agrees " in shown.stdout
 
 
 def test_unfinished_run_is_refused(tmp_path):

@@ -8,6 +8,7 @@ from cocobandits.experiments.claims import CLAIMS
 from cocobandits.experiments.learning_rules import Approaches
 from cocobandits.experiments.measures import Measures
 from cocobandits.experiments.regret_rules import Flattens, Linear
+from cocobandits.experiments.target_rules import ShareOf
 from cocobandits.experiments.targets import TARGETS
 
 STEPS = np.arange(1.0, 201.0)
@@ -98,6 +99,37 @@ def test_flattening_is_relative_to_independent_learning():
     assert not finding.holds
     faster = measures_of({"gids": scaled(1 - 0.9**STEPS, [4.0, 5.1, 6.2]), **both})
     assert Flattens("gids").find(faster, ENVIRONMENT).holds
+
+
+def test_share_of_an_excess_that_is_not_there_decides_nothing():
+    """Ind-TS starts below the oracle."""
+    oracle, alone = 1.0 * STEPS, np.where(STEPS < 50, 0.5 * STEPS, 2.0 * STEPS)
+    run = measures_of(
+        {
+            "gids": scaled(1.5 * STEPS, [1.0, 1.1]),
+            "ind-ts": scaled(alone, [1.0, 1.1]),
+            "oracle-ts": scaled(oracle, [1.0, 1.1]),
+        }
+    )
+    assert Flattens("gids").find(run, ENVIRONMENT).holds is None
+
+
+def test_policy_that_starts_no_worse_than_the_oracle_has_no_gap_to_close():
+    evaluations = {
+        "gids": scaled(np.array([1.0, 0.9, 0.8]), [1.0, 1.1]),
+        "oracle-ts": scaled(np.array([1.0, 1.0, 1.0]), [1.0, 1.1]),
+    }
+    curves = scaled(STEPS, [1.0, 1.0])
+    run = measures_of({"gids": curves, "oracle-ts": curves}, evaluations)
+    assert Approaches("gids").find(run, ENVIRONMENT).holds is None
+
+
+@pytest.mark.parametrize(("is_strict", "holds"), [(False, True), (True, False)])
+def test_share_that_equals_its_limit(is_strict, holds):
+    """Half of the yardstick's regret, where a half is allowed."""
+    run = measures_of({"coids": scaled(0.5 * STEPS, [1, 1]), "ind-ts": scaled(STEPS, [1, 1])})
+    rule = ShareOf("coids", "ind-ts", 0.5, is_strict=is_strict)
+    assert rule.find(run, ENVIRONMENT).holds is holds
 
 
 def test_error_of_the_change_of_shares_is_that_of_resampled_seeds():

@@ -105,15 +105,24 @@ def test_only_the_process_that_compiles_says_so(cold_and_warm):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of a process are those of Unix")
-def test_full_disk_and_damaged_entries_cost_a_compilation_and_nothing_else(tmp_path):
-    """Forbid every write; then load what that left behind, with warnings as errors."""
+def test_full_disk_costs_a_compilation_and_leaves_nothing(tmp_path):
+    """Forbid every write, with warnings as errors; the next process writes whole entries."""
     expected, errors = finish(start(FUNCTIONS, tmp_path, 0))
     assert errors == ""
     assert all(path.stat().st_size == 0 for path in entries(tmp_path))
     assert finish(start(FUNCTIONS, tmp_path)) == (expected, "")
+    assert entries(tmp_path)
+    assert all(path.stat().st_size > 0 for path in entries(tmp_path))
+
+
+def test_damaged_entries_cost_a_compilation_and_nothing_else(tmp_path):
+    """Cut every entry short; warnings are errors."""
+    expected = finish(start(FUNCTIONS, tmp_path))
+    assert entries(tmp_path)
     for path in entries(tmp_path):
+        assert path.stat().st_size > 100
         path.write_bytes(path.read_bytes()[:100])
-    assert finish(start(FUNCTIONS, tmp_path)) == (expected, "")
+    assert finish(start(FUNCTIONS, tmp_path)) == expected
 
 
 def test_processes_share_a_directory_at_the_same_time(tmp_path):
@@ -153,6 +162,22 @@ def test_everything_is_stored_in_the_cache_directory_of_the_user(home):
     assert Path(folder).is_relative_to(home / "cocobandits" / "compiled")
     assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert (seconds, size) == (0.0, -1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="platforms have directories of their own")
+def test_size_limit_holds_when_a_process_starts(home, monkeypatch):
+    """Two entries of 0.8 MB each, of which one fits; a stray file is no hindrance."""
+    del home
+    folder = Path(configured()[0])
+    for number in range(2):
+        (folder / f"entry-{number}").write_bytes(b"x" * 800_000)
+    (folder.parent / "stray").touch()
+    os.utime(folder / ".trimmed", (0, 0))
+    jax.config.update(disk_cache._DIRECTORY, None)
+    monkeypatch.setenv(disk_cache.LIMIT, "1")
+    configured()
+    assert len(list(folder.glob("entry-*"))) == 1
+    assert (folder.parent / "stray").exists()
 
 
 def test_directory_given_to_jax_is_used_and_not_trimmed(home):

@@ -86,7 +86,7 @@ def test_moves_in_the_background_are_those_without_it():
 def test_nothing_is_left_to_compile(has_gaps):
     """Count compilations after it; moves and explanations are among the calls."""
     # Nobody else has as many particles, so nothing is compiled yet.
-    settings = replace(SMALL, inference=SmcConfig(num_particles=37))
+    settings = replace(SMALL, inference=SmcConfig(num_particles=37 + has_gaps))
     study, compiled = make_study(settings=settings), []
 
     def note(event, value, **details):

@@ -1,5 +1,6 @@
 """The command `coco`."""
 
+import io
 import sys
 from typing import Annotated
 
@@ -49,6 +50,10 @@ def options(
 
 def main() -> None:
     """Run the command; errors are one sentence and a hint, unless --debug is given."""
+    # A stream that cannot encode a tick shows a question mark.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app()
     except CocoError as error:

@@ -52,6 +52,5 @@ def num_seeds(seeds: int | None, place: Path, is_resumed: bool) -> int | None:
 
 def show_answer(console: "Console", written: "Written") -> None:
     """Print the answer of a report, and the path of its page."""
-    for line in written.summary:
+    for line in (*written.summary, f"Page: {written.page}"):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
-    console.print(f"Page: {written.page}", soft_wrap=True, markup=False)

@@ -11,6 +11,7 @@ import numpy as np
 from cocobandits.experiments import presets
 from cocobandits.experiments.claims import (
     AGREES,
+    CLAIMS,
     DISAGREES,
     DISAGREES_IN_PART,
     FAILS,
@@ -69,17 +70,18 @@ def answer(judgements: list[Judgement], measures: Measures, is_run_small: bool) 
     """Answer the question of the page in one paragraph; empty if no claim could be judged."""
     if not judgements:
         return ""
-    lead = _small_lead(judgements) if is_run_small else _lead(judgements)
+    lead = _lead(judgements, is_run_small)
     return " ".join([lead, *_shares(measures), *_details(judgements, is_run_small)])
 
 
 def _details(judgements: list[Judgement], is_run_small: bool) -> list[str]:
     """Explain the claims that fail, and those of which no part fails."""
+    failing = (DISAGREES, FAILS)
     failed = [
         f"Claim {each.claim.number} {'disagrees' if is_run_small else 'does not hold'}: "
-        f"{each.findings[0].text}."
+        f"{next(finding.text for finding in each.findings if finding.holds is False)}."
         for each in judgements
-        if (each.agreement == DISAGREES if is_run_small else each.verdict == FAILS)
+        if each.word(is_run_small) in failing
     ]
     if is_run_small:
         return failed
@@ -95,32 +97,42 @@ def _details(judgements: list[Judgement], is_run_small: bool) -> list[str]:
     return [*failed, f"Read strictly, {strict}."]
 
 
-def _lead(judgements: list[Judgement]) -> str:
-    """Count the verdicts, and sum them up in a word or two."""
+def _lead(judgements: list[Judgement], is_run_small: bool) -> str:
+    """Count the verdicts, and sum them up in a word or two if every claim was judged."""
+    counts = _counts((each.claim.number, each.word(is_run_small)) for each in judgements)
+    small = "This run is small, so it only indicates. " if is_run_small else ""
+    if len(judgements) < len(CLAIMS):
+        subject = "It" if is_run_small else "This run"
+        scope = f"{subject} can speak to {len(judgements)} of the paper's {len(CLAIMS)} claims: "
+    else:
+        scope = f"Of the paper's {len(CLAIMS)} claims, "
+        small = small or f"{_short(judgements)} "
+    return f"{small}{scope}{'it ' if is_run_small else ''}{counts}."
+
+
+def _short(judgements: list[Judgement]) -> str:
     verdicts = [each.verdict for each in judgements]
     num_whole, num_some = verdicts.count(HOLDS), verdicts.count(IN_PART)
     if num_whole == len(verdicts):
-        short = "Yes."
-    elif num_whole >= len(verdicts) / 2 and num_whole + num_some >= 0.75 * len(verdicts):
-        short = "Mostly."
-    else:
-        short = "In part." if num_whole + num_some else "No."
-    return f"{short} {count_verdicts(judgements)}"
+        return "Yes."
+    if num_whole >= len(verdicts) / 2 and num_whole + num_some >= 0.75 * len(verdicts):
+        return "Mostly."
+    return "In part." if num_whole + num_some else "No."
 
 
-def count_verdicts(judgements: list[Judgement], what: str = "the paper's {} claims") -> str:
+def count_targets(judgements: list[Judgement], is_run_small: bool) -> str:
+    """Count the verdicts on our own targets; empty if none was judged."""
+    if not judgements:
+        return ""
+    counts = _counts((each.claim.number, each.word(is_run_small)) for each in judgements)
+    noun = "target" if len(judgements) == 1 else "targets"
+    return f"Of {len(judgements)} {noun}, {'this run ' if is_run_small else ''}{counts}."
+
+
+def count_claims(judgements: list[Judgement]) -> str:
     """Count the verdicts of a run that is large enough to decide claims."""
     counts = _counts((each.claim.number, each.verdict) for each in judgements)
-    return f"Of {what.format(len(judgements))}, {counts}."
-
-
-def _small_lead(judgements: list[Judgement]) -> str:
-    """Count the verdicts of a small run."""
-    counts = _counts((each.claim.number, each.agreement) for each in judgements)
-    return (
-        f"This run is small, so it only indicates. Of the paper's {len(judgements)} claims, it "
-        f"{counts}."
-    )
+    return f"Of the paper's {len(judgements)} claims, {counts}."
 
 
 def _counts(found: Iterable[tuple[int, str]]) -> str:
@@ -188,9 +200,9 @@ def summary(judgements: list[Judgement], is_run_small: bool) -> list[str]:
     """Write the answer for a terminal: a sentence, then one line per claim."""
     if not judgements:
         return []
-    lines = [_small_lead(judgements) if is_run_small else _lead(judgements)]
+    lines = [_lead(judgements, is_run_small)]
     for each in judgements:
-        word = each.agreement if is_run_small else each.verdict
+        word = each.word(is_run_small)
         where = ", ".join(each.claim.environments)
         lines.append(
             f"  {SYMBOLS[word]} {each.claim.number} {word:<17}  {each.claim.short} ({where})"

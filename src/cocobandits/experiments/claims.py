@@ -89,6 +89,14 @@ class Judgement(NamedTuple):
         """The verdict of the strict rules in a small run."""
         return agreement(self.strict_findings)
 
+    def word(self, is_run_small: bool) -> str:
+        """The verdict in the words of a small or of a large run."""
+        return self.agreement if is_run_small else self.verdict
+
+    def strict_word(self, is_run_small: bool) -> str:
+        """The verdict of the strict rules in the words of a small or of a large run."""
+        return self.strict_agreement if is_run_small else self.strict_verdict
+
     @property
     def rule(self) -> str:
         """The rules in words, each once."""

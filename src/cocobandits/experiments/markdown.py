@@ -42,9 +42,7 @@ def _judged(judgements: list[Judgement], kind: str, is_strict_shown: bool, is_sm
     header: tuple[str, ...] = ("#", "environment", kind, "verdict", "effect")
     rows: list[tuple[str, ...]] = []
     for each in judgements:
-        words = (each.agreement, each.strict_agreement)
-        if not is_small:
-            words = (each.verdict, each.strict_verdict)
+        words = (each.word(is_small), each.strict_word(is_small))
         shown = [f"{SYMBOLS[word]} {word}" for word in words]
         row = (
             str(each.claim.number),

@@ -144,7 +144,9 @@ def scale(
 
 def comparison(is_quick: bool) -> Scale:
     """Choose a scale for comparing all systems: one range for all, and no newcomers."""
-    chosen = replace(QUICK, num_seeds=2) if is_quick else PAPER
+    # As at full scale, CoIDS chooses its population model by the size of the study.
+    quick = replace(QUICK, num_seeds=2, learned=_coarser(PAPER.learned))
+    chosen = quick if is_quick else PAPER
     return replace(chosen, evaluation_users=0, evaluation_pulls=0, is_reproduction=False)
 
 

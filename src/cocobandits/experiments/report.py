@@ -1,7 +1,8 @@
 """The report of a run: one page that stands alone, its figures, and a Markdown twin.
 
 Reads a run folder, and optionally another run, and writes the subfolder `report` of the first. The
-same runs give the same bytes: nothing here reads the date, the folder's name or the machine.
+same runs give the same bytes: nothing here reads the date or the machine. Only the link to the
+ten-seed page depends on where the folder is.
 """
 
 import os
@@ -19,7 +20,7 @@ from cocobandits.experiments.answer import (
     SYMBOLS,
     TEN_SEEDS,
     answer,
-    count_verdicts,
+    count_targets,
     rankings,
     summary,
 )
@@ -137,10 +138,9 @@ def _content(report: Report, pictures: dict[str, Picture]) -> dict[str, Any]:
         "readings": READINGS if claims else "",
         "claims": claims,
         "num_claims": len(CLAIMS),
-        "strict_count": count_verdicts([_strictly(each) for each in claims]) if claims else "",
         "targets": targets,
         "about_targets": ABOUT,
-        "targets_count": count_verdicts(targets, "its {} targets") if targets else "",
+        "targets_count": count_targets(targets, report.is_small),
         "symbols": SYMBOLS,
         "marks": MARKS,
         "facts": report_text.run_facts(run, measures),
@@ -159,11 +159,6 @@ def _content(report: Report, pictures: dict[str, Picture]) -> dict[str, Any]:
         "settings": tables.facts_table(_settings(run), "setting"),
         "provenance": tables.facts_table(_provenance(sources), "what"),
     }
-
-
-def _strictly(judgement: Judgement) -> Judgement:
-    """Put the strict findings in place of the ordinary ones."""
-    return judgement._replace(findings=judgement.strict_findings)
 
 
 def _commands(sources: tuple[Run, ...]) -> list[str]:

@@ -131,9 +131,10 @@ def command(run: Run, folder: str = "DIR") -> str:
     nodes = config.get("settings", {}).get("nodes_per_arm")
     if nodes != default.settings.nodes_per_arm:
         words.append(f"--nodes {nodes}")
-    model = config.get("learned", {}).get("model", default.learned.model)
-    if model != default.learned.model:
-        words.append(f"--model {model}")
+    usual = {"settings": default.settings.model, "learned": default.learned.model}
+    models = {name: config.get(name, {}).get("model", model) for name, model in usual.items()}
+    if models != usual:
+        words.append(f"--model {models['settings']}")
     return " ".join([*words, f"--seeds {len(config['seeds'])}", f"--out {folder}"])
 
 

@@ -22,7 +22,7 @@ def rehearse(study: "Study", has_gaps: bool) -> None:
 
     Args:
         study: the copy.
-        has_gaps: whether features of the users are missing.
+        has_gaps: whether every second user has no context.
     """
     if "active" not in study.arms.values():
         return
@@ -32,7 +32,9 @@ def rehearse(study: "Study", has_gaps: bool) -> None:
         for number in range(_MOST_USERS):
             while user in study.users or user in study._users.withdrawn:
                 user = f"{user}+"
-            study.enrol(user, {} if has_gaps else _context(study.design.features, number))
+            # A table with gaps is compiled for blank and for complete users.
+            is_blank = has_gaps and number % 2 == 0
+            study.enrol(user, {} if is_blank else _context(study.design.features, number))
             if _serve(study, user) and number + 1 >= _FEWEST_USERS:
                 break
     with suppress(UnsupportedError):
