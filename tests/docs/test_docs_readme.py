@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
 from doc_pages import ROOT, executed, fenced, read, section, tables
 from make_results import BEGIN, END, lines
 
@@ -33,6 +34,18 @@ def test_example_prints_what_stands_below_it():
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (expected, "")
     assert len(code.splitlines()) <= 13
+
+
+@pytest.mark.slow
+def test_another_seed_doubts_longer():
+    """Seed 7, which the README names: the better arm of a young user is far from certain."""
+    [(code, _)] = executed(README)
+    assert code.count("seed=0") == 1
+    command = [sys.executable, "-W", "error", "-c", code.replace("seed=0", "seed=7")]
+    environment = users_environment() | {"COCOBANDITS_QUIET": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    [chance] = re.findall(r"anna: walk is best with P = (\S+),", done.stdout)
+    assert float(chance) < 0.8
 
 
 def test_results_are_those_that_are_committed():
