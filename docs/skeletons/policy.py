@@ -13,7 +13,8 @@ import jax.numpy as jnp
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
-from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
+from cocobandits.models.histories import UserTable
+from cocobandits.policies.base import Arms, PlainPolicy, Problem
 from cocobandits.types import ArmVector, Number
 
 
@@ -36,8 +37,8 @@ class FollowSettings:
             )
 
 
-# `PlainPolicy` remembers nothing but the table of users. What is a function of that table needs no
-# more: corrected and withdrawn rewards leave no trace. A policy with a memory of its own is a
+# `PlainPolicy` decides from the table of users, which the study owns and passes in, and keeps
+# nothing: corrected and withdrawn rewards leave no trace. A policy with a memory of its own is a
 # `Policy` with a NamedTuple of arrays as its state, as `policies/hierarchy.py` is.
 class FollowPolicy(PlainPolicy):
     """Play the arm with the best average so far; arms that nobody was given come first."""
@@ -48,13 +49,15 @@ class FollowPolicy(PlainPolicy):
 
     # Exact probabilities, not a drawn arm. With `arms`, of the best among these: not the
     # probabilities of all arms, cut and rescaled.
-    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: None, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Share out exploration among all arms, and the rest among those that are best."""
-        # Everybody is treated alike here. `state.users.of(user)` has this user's context and
-        # statistics, for a rule that looks at them.
-        del user
+        # Everybody is treated alike here. `users.of(user)` has this user's context and statistics,
+        # for a rule that looks at them.
+        del state, user
         chosen = None if arms is None else jnp.asarray(arms)
-        return _probabilities(state.users.statistics, chosen, float(self.settings.exploration))
+        return _probabilities(users.statistics, chosen, float(self.settings.exploration))
 
     def widened(self, problem: Problem) -> "FollowPolicy":
         """Make the same policy for a problem with another arm."""

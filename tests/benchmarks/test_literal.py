@@ -18,6 +18,7 @@ from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.settings import CocoSettings
+from support.sessions import Session
 
 AXIS = Axis(-2.0, 2.0, 6)
 MODEL = LogDensityModel(
@@ -116,7 +117,7 @@ def expected_means(particles, log_weights):
 def test_posterior_is_the_librarys():
     """Expected arm means over eight seeds each, within four standard errors of the difference."""
     problem = Problem(2, (None,), (-2.0, 2.0), 0.4)
-    policy = CocoPolicy(problem, MODEL, ThompsonSampling(), SmcConfig(num_particles=200))
+    policy = Session(CocoPolicy(problem, MODEL, ThompsonSampling(), SmcConfig(num_particles=200)))
     found = np.zeros((2, REPLICATES, 4))
     for seed in range(REPLICATES):
         key = jax.random.key(seed)
@@ -129,7 +130,7 @@ def test_posterior_is_the_librarys():
             posterior.update(user, statistics)
             state, _ = policy.update(jax.random.fold_in(key, number + 1), state, user, statistics)
         found[0, seed] = expected_means(posterior.particles, posterior.log_weights)
-        found[1, seed] = expected_means(state.posterior.particles, state.posterior.log_weights)
+        found[1, seed] = expected_means(state.own.particles, state.own.log_weights)
     gap = found[0].mean(axis=0) - found[1].mean(axis=0)
     error = np.sqrt(found.var(axis=1, ddof=1).sum(axis=0) / REPLICATES)
     prior = expected_means(

@@ -13,6 +13,7 @@ from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import build_policy
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.1)
 
@@ -56,7 +57,7 @@ def _build(description):
         settings = replace(MIXTURE, rank=int(variant == "factor"))
     else:
         settings = SMALL if variant == "planned" or name == "oracle-plan" else UNTOLD
-    return build_policy(name, PROBLEM, settings)
+    return Session(build_policy(name, PROBLEM, settings))
 
 
 @pytest.fixture(params=[*policy_names(), *VARIANTS])
@@ -112,7 +113,7 @@ def test_thompson_sampling_among_some_arms_counts_who_is_best_of_them(name):
     policy = _build(name)
     state, distances = _with_history(policy), []
     for user in range(2):
-        readings = policy.read(state, *policy.users(state).of(user), _draw)
+        readings = policy.read(state, *state.users.of(user), _draw)
         weights, draws = np.exp(readings.log_weights), np.asarray(readings.values)
         everything = np.asarray(policy.probabilities(state, user))
         for arms in (*SUBSETS, (1, 2)):
@@ -150,7 +151,7 @@ def test_context_can_become_known(policy):
     early, _, _ = policy.reweigh(jax.random.key(2), early, 0, statistics)
     found = np.asarray(policy.probabilities(late, 0))
     np.testing.assert_allclose(found, policy.probabilities(early, 0), atol=2e-6)
-    context = policy.users(late).of(0)[0]
+    context = late.users.of(0)[0]
     np.testing.assert_allclose(context, np.tile([0.7, 1.0], (3, 1)))
 
 
@@ -167,7 +168,7 @@ def test_a_new_arm_leaves_what_was_learned(name):
         probabilities = np.asarray(wider.probabilities(more, user))
         assert probabilities.shape == (4,)
         np.testing.assert_allclose(probabilities.sum(), 1.0, atol=1e-9)
-    users, old = wider.users(more), policy.users(state)
+    users, old = more.users, state.users
     np.testing.assert_array_equal(users.contexts, old.contexts)
     np.testing.assert_array_equal(users.of(0)[1].total, [*old.of(0)[1].total, 0.0])
     rewards = Statistics.empty(4)
@@ -185,7 +186,7 @@ def test_a_new_arm_beyond_the_grid_is_learned_from_all_users(name):
     state = _with_history(policy)
     wider, more = policy.add_arm(jax.random.key(9), state)
     assert type(wider.model) is not type(policy.model)
-    np.testing.assert_array_equal(wider.users(more).of(0)[1].count, [1.0, 0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(more.users.of(0)[1].count, [1.0, 0.0, 1.0, 0.0])
     # The first user's rewards were 1.2 of arm 1 and -0.3 of arm 3.
     among = np.asarray(wider.probabilities(more, 0, (0, 2)))
     assert among.shape == (2,)
@@ -200,7 +201,7 @@ def test_a_told_population_does_not_know_a_new_arm():
 
 
 def test_users_are_kept_in_order(policy):
-    users = policy.users(_with_history(policy))
+    users = _with_history(policy).users
     assert int(users.num_users) == 2
     np.testing.assert_allclose(users.of(1)[0], [0.7, 1.0])
     np.testing.assert_allclose(users.of(0)[1].count, [1.0, 0.0, 1.0])
@@ -219,7 +220,7 @@ def test_reweighing_is_an_update_without_moves(policy):
     for statistics in (Statistics.empty(3).add(1, 0.1), Statistics.empty(3).add(1, -1.9)):
         updated, info = policy.update(key, state, 1, statistics)
         reweighed, own_info, is_due = policy.reweigh(key, state, 1, statistics)
-        pairs = (updated, reweighed) if not is_due else (policy.users(updated), reweighed.users)
+        pairs = (updated, reweighed) if not is_due else (updated.users, reweighed.users)
         for left, right in zip(*map(jax.tree.leaves, pairs), strict=True):
             np.testing.assert_array_equal(left, right)
         assert is_due == (info is not None and info.is_rejuvenated)
@@ -287,4 +288,4 @@ def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
 def test_unknown_policy_lists_the_known_ones():
     known = r"policy='best'.*coids, npm-ts, gids, mtts, hierts, hlinucb.*17 in all"
     with pytest.raises(UnknownNameError, match=known):
-        build_policy("best", PROBLEM, SMALL)
+        Session(build_policy("best", PROBLEM, SMALL))

@@ -16,6 +16,7 @@ from cocobandits.experiments.table_one import CRITERIA, PUBLISHED, TABLE
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import build_policy
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.1)
 SETTINGS = CocoSettings(
@@ -43,7 +44,7 @@ def statistics_of(rewards):
 
 @functools.cache
 def policy_of(name):
-    return build_policy(name, PROBLEM, SETTINGS)
+    return Session(build_policy(name, PROBLEM, SETTINGS))
 
 
 def after(name, users):

@@ -19,6 +19,7 @@ from cocobandits.policies.base import Problem
 from cocobandits.policies.coco import CocoPolicy
 from cocobandits.simulation.loop import open_study, simulate, telling
 from cocobandits.simulation.world import draw_world
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.3)
 FOLDER = ROOT / "docs" / "skeletons"
@@ -34,7 +35,7 @@ def load(name):
 
 
 policies, models, environments = load("policy"), load("model"), load("environment")
-POLICY = policies.FollowPolicy(PROBLEM, policies.FollowSettings(0.3))
+POLICY = Session(policies.FollowPolicy(PROBLEM, policies.FollowSettings(0.3)))
 MODEL = models.OneMeanModel(3, PROBLEM.reward_range, PROBLEM.reward_noise, 0.9, 0.6)
 ENVIRONMENT = environments.TwoKindsEnvironment()
 
@@ -105,7 +106,7 @@ def test_policy_keeps_the_contract():
         POLICY.probabilities(withdrawn, 0), literal_follow(others, range(3), 0.3), atol=1e-12
     )
     moved, _ = POLICY.update(jax.random.key(0), state, 2, state.users.of(2)[1], jnp.array([0.9]))
-    assert float(POLICY.users(moved).of(2)[0][0]) == 0.9
+    assert float(moved.users.of(2)[0][0]) == 0.9
     shapes = [[leaf.shape for leaf in jax.tree.leaves(each)] for each in (state, withdrawn, moved)]
     assert shapes[0] == shapes[1] == shapes[2]
 
@@ -217,7 +218,7 @@ def test_learned_model_serves_users_of_the_environment():
     """
     world, generator = draw_world(ENVIRONMENT, 0), np.random.default_rng(5)
     config = SmcConfig(num_particles=4000, ess_threshold=0.02, stage_threshold=0.01)
-    policy = CocoPolicy(PROBLEM, MODEL, ThompsonSampling(), config)
+    policy = Session(CocoPolicy(PROBLEM, MODEL, ThompsonSampling(), config))
     state, steps = policy.init(jax.random.key(3)), []
     for user in range(5):
         state = policy.enrol(state, jnp.array([world.cohort.contexts[user]["x"]]))

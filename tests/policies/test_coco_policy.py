@@ -13,8 +13,9 @@ from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSamp
 from cocobandits.policies.acquisitions.information import best_mixture
 from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Problem
-from cocobandits.policies.coco import CocoPolicy, CocoState
+from cocobandits.policies.coco import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
+from support.sessions import Session, SessionState
 
 NUM_DRAWS = 100_000
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.1)
@@ -24,9 +25,9 @@ MODEL = LogDensityModel(
 INFERENCE = SmcConfig(num_particles=40)
 
 
-def _learned(acquisition) -> tuple[CocoPolicy, CocoState]:
+def _learned(acquisition) -> tuple[Session, SessionState]:
     """Make a state with unequal weights and a user with a history."""
-    policy = CocoPolicy(PROBLEM, MODEL, acquisition, INFERENCE)
+    policy = Session(CocoPolicy(PROBLEM, MODEL, acquisition, INFERENCE))
     state = policy.init(jax.random.key(5))
     for user, (x, rewards) in enumerate(
         [(0.3, [(0, 0.9), (1, 0.2)]), (-0.8, [(2, 1.1)]), (0.5, [(1, 0.4)])]
@@ -49,7 +50,7 @@ def test_thompson_probabilities_match_the_two_stage_procedure():
     policy, state = _learned(ThompsonSampling())
     probabilities = np.asarray(policy.probabilities(state, 2))
     counts = np.random.default_rng(1).multinomial(
-        NUM_DRAWS, np.exp(np.asarray(state.posterior.log_weights))
+        NUM_DRAWS, np.exp(np.asarray(state.own.log_weights))
     )
     context, statistics = state.users.of(2)
 
@@ -59,7 +60,7 @@ def test_thompson_probabilities_match_the_two_stage_procedure():
         return jnp.argmax(belief.sample(key, int(counts.max())), axis=1)
 
     arms = [
-        np.asarray(best_arms(state.posterior.particles[s], jax.random.key(s)))[:count]
+        np.asarray(best_arms(state.own.particles[s], jax.random.key(s)))[:count]
         for s, count in enumerate(counts)
     ]
     _assert_frequencies(np.concatenate(arms), probabilities)
@@ -72,7 +73,7 @@ def test_gids_probabilities_match_the_two_stage_procedure():
     probabilities = np.asarray(policy.probabilities(state, 2))
     context, statistics = state.users.of(2)
     readings = policy.read(state, context, statistics, acquisition.read)
-    log_weights = state.posterior.log_weights
+    log_weights = state.own.log_weights
     gains = jnp.stack(
         [acquisition._gains(log_weights, readings.values.predictive[:, a]) for a in range(3)],
         axis=1,
@@ -89,12 +90,12 @@ def test_gids_probabilities_match_the_two_stage_procedure():
 @pytest.mark.parametrize("seed", range(3))
 def test_one_particle_at_zero_is_independent_thompson_sampling(seed):
     """A flat log-density on the grid knows what the closed-form truncated normals know."""
-    policy = CocoPolicy(PROBLEM, MODEL, ThompsonSampling(), SmcConfig(num_particles=1))
+    policy = Session(CocoPolicy(PROBLEM, MODEL, ThompsonSampling(), SmcConfig(num_particles=1)))
     flat = FlatModel(3, *MODEL.mean_range, 0.1)
-    independent = FixedPriorPolicy(PROBLEM, flat)
+    independent = Session(FixedPriorPolicy(PROBLEM, flat))
     state, plain = policy.init(jax.random.key(0)), independent.init(jax.random.key(0))
-    zero = state.posterior._replace(particles=jnp.zeros((1, MODEL.num_parameters)))
-    state = policy.enrol(state._replace(posterior=zero), jnp.array([0.4]))
+    zero = state.own._replace(particles=jnp.zeros((1, MODEL.num_parameters)))
+    state = policy.enrol(state._replace(own=zero), jnp.array([0.4]))
     plain = independent.enrol(plain, jnp.array([0.4]))
     generator = np.random.default_rng(seed)
     for _ in range(6):
@@ -119,7 +120,7 @@ def test_changing_nothing_changes_nothing():
     """The increment of unchanged statistics is zero for every particle."""
     policy, state = _learned(ThompsonSampling())
     after, info = policy.update(jax.random.key(0), state, 0, state.users.of(0)[1])
-    np.testing.assert_allclose(after.posterior.log_weights, state.posterior.log_weights, atol=1e-12)
+    np.testing.assert_allclose(after.own.log_weights, state.own.log_weights, atol=1e-12)
     assert abs(info.log_evidence_increment) < 1e-12
 
 
@@ -132,7 +133,7 @@ def test_enrolling_someone_changes_no_belief():
 
 def test_sharing_moves_the_belief_about_a_newcomer():
     """After thirty users for whom arm 2 is best, a newcomer is mostly given arm 2."""
-    policy = CocoPolicy(PROBLEM, MODEL, ThompsonSampling(), INFERENCE)
+    policy = Session(CocoPolicy(PROBLEM, MODEL, ThompsonSampling(), INFERENCE))
     state = policy.init(jax.random.key(0))
     for user in range(30):
         state = policy.enrol(state, jnp.array([0.0]))

@@ -332,6 +332,7 @@ def test_weight_of_the_population_is_validated(weight):
 def test_weight_of_the_population_reaches_the_acquisition():
     problem = Problem(2, (), (-2.0, 2.0), 0.2)
     for weight in (0.0, 0.25, 3.0):
-        built = build_policy("coids", problem, CocoSettings(num_modes=5, population_weight=weight))
+        settings = CocoSettings(num_modes=5, population_weight=weight)
+        built = build_policy("coids", problem, settings)
         assert isinstance(built, CocoPolicy)
         assert built.acquisition.population_weight == weight

@@ -18,6 +18,7 @@ from cocobandits.policies.gradband import (
     learn,
     log_gradient,
 )
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.7)
 SETTINGS = GradBandSettings(horizon=3, batch=2, step_size=0.4, softness=1.3)
@@ -118,20 +119,20 @@ def test_gradient_of_log_policy_matches_finite_differences(softness):
 def test_learning_matches_double_sums_over_kept_rewards(most_step, is_cut):
     """With steps as long as they come, and with a step that is cut."""
     settings = replace(SETTINGS, most_step=most_step)
-    policy = GradBandPolicy(PROBLEM, settings)
+    policy = Session(GradBandPolicy(PROBLEM, settings))
     state = started(policy)
     for number, pull in enumerate(PULLS, start=1):
         state = give(policy, state, [pull])
         softness, batch, _ = literal_learning(PULLS[:number], settings)
-        np.testing.assert_allclose(state.lessons.softness, softness, rtol=1e-7)
-        np.testing.assert_allclose(state.lessons.gradient, sum(batch), rtol=1e-6, atol=1e-9)
-        assert int(state.lessons.num_finished) == len(batch)
+        np.testing.assert_allclose(state.own.softness, softness, rtol=1e-7)
+        np.testing.assert_allclose(state.own.gradient, sum(batch), rtol=1e-6, atol=1e-9)
+        assert int(state.own.num_finished) == len(batch)
     assert len(batch) == 1
     moved = abs(np.log(softness / SETTINGS.softness))
     assert moved == pytest.approx(0.02) if is_cut else moved > 0.03
     _, _, notes = literal_learning(PULLS, settings)
     expected = [sum(slope for slope, _ in notes[user]) for user in range(4)]
-    np.testing.assert_allclose(state.lessons.log_gradients[:4], expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(state.own.log_gradients[:4], expected, rtol=1e-6, atol=1e-8)
     histories = {u: [(a, r) for v, a, r in PULLS if v == u] for u in range(4)}
     for user, history in histories.items():
         expected = literal_policy(literal_scores(history), softness)
@@ -174,7 +175,7 @@ def slope_of_expected_reward(arms, softness, step=1e-4):
 def two_armed(**changes):
     problem = Problem(2, (None,), (-2.0, 2.0), 0.7)
     given = {"horizon": HORIZON, "batch": 1000} | changes
-    return GradBandPolicy(problem, GradBandSettings(**given))
+    return Session(GradBandPolicy(problem, GradBandSettings(**given)))
 
 
 def sums_after(pulls):
@@ -189,7 +190,7 @@ def test_expected_product_is_the_slope_of_the_expected_reward():
     """Weigh what every sequence of arms and rewards teaches by how likely it is."""
     policy, everything = two_armed(softness=0.9), sequences(CLOSE)
     state = give(policy, started(policy, 2), [(1, 0, 0.4), (1, 1, 0.8)])
-    alike = (state.lessons, state.users.statistics)
+    alike = (state.own, state.users.statistics)
     lessons, tables = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(everything)), alike)
     teach = jax.jit(jax.vmap(learn, (0, 0, None, 0, None)))
     for number in range(1, HORIZON + 1):
@@ -220,7 +221,7 @@ def serve(policy, num_users):
 
 def test_served_users_teach_the_slope_on_average():
     """Within four standard errors, and that far from zero. The first user has no baseline."""
-    lessons = serve(two_armed(softness=2.0), 200).lessons
+    lessons = serve(two_armed(softness=2.0), 200).own
     products = np.asarray(lessons.products)[1:200]
     np.testing.assert_allclose(lessons.gradient, lessons.products.sum())
     error = products.std() / np.sqrt(len(products))
@@ -231,12 +232,12 @@ def test_served_users_teach_the_slope_on_average():
 
 def test_softness_climbs_its_own_expected_reward():
     state = serve(two_armed(batch=4, step_size=1.0, softness=2.0), 80)
-    learned = float(state.lessons.softness)
+    learned = float(state.own.softness)
     assert expected_reward(FAR, learned) > expected_reward(FAR, 2.0) + 0.1
 
 
 def test_other_changes_teach_nothing():
-    policy = GradBandPolicy(PROBLEM, SETTINGS)
+    policy = Session(GradBandPolicy(PROBLEM, SETTINGS))
     state = give(policy, started(policy), PULLS[:5])
     own = state.users.of(0)[1]
     changes = {
@@ -250,76 +251,76 @@ def test_other_changes_teach_nothing():
     }
     for name, statistics in changes.items():
         after, _ = policy.update(KEY, state, 0, statistics, jnp.array([0.7]))
-        for left, right in zip(after.lessons, state.lessons, strict=True):
+        for left, right in zip(after.own, state.own, strict=True):
             np.testing.assert_array_equal(left, right, err_msg=name)
     after, _ = policy.update(KEY, state, 0, changes["corrected"])
     expected = literal_policy(literal_scores([(0, 0.9), (1, -0.5)]), 1.3)
     np.testing.assert_allclose(policy.probabilities(after, 0), expected, rtol=1e-7)
     taught = give(policy, state, [(0, 1, 0.1)])
-    assert int(taught.lessons.num_steps[0]) == 3
+    assert int(taught.own.num_steps[0]) == 3
     beyond = give(policy, taught, [(0, 1, 0.1)])
-    for left, right in zip(beyond.lessons, taught.lessons, strict=True):
+    for left, right in zip(beyond.own, taught.own, strict=True):
         np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.parametrize(("second", "expected"), [(1.5, 3.0), (-1.5, 0.5)])
 def test_softness_stays_in_its_range(second, expected):
     """An arm that is given again in spite of its gap speaks for more softness, if it was good."""
-    policy = GradBandPolicy(PROBLEM, GradBandSettings(2, 1, 1e6, 1.0, (0.5, 3.0), 9.0))
+    policy = Session(GradBandPolicy(PROBLEM, GradBandSettings(2, 1, 1e6, 1.0, (0.5, 3.0), 9.0)))
     state = give(policy, started(policy, 1), [(0, 0, 1.2)])
-    assert float(state.lessons.softness) == 1.0
-    assert float(give(policy, state, [(0, 0, second)]).lessons.softness) == expected
+    assert float(state.own.softness) == 1.0
+    assert float(give(policy, state, [(0, 0, second)]).own.softness) == expected
 
 
 def test_a_first_reward_says_nothing_of_the_softness():
     """Without rewards all arms are alike, whatever the softness."""
-    policy = GradBandPolicy(PROBLEM, GradBandSettings(1, 1, 1e6, 1.0))
+    policy = Session(GradBandPolicy(PROBLEM, GradBandSettings(1, 1, 1e6, 1.0)))
     state = give(policy, started(policy, 1), [(0, 0, 1.2)])
-    np.testing.assert_allclose(state.lessons.softness, 1.0)
+    np.testing.assert_allclose(state.own.softness, 1.0)
 
 
 def test_gaps_are_to_the_best_arm_that_can_be_chosen():
-    policy = GradBandPolicy(PROBLEM, SETTINGS)
+    policy = Session(GradBandPolicy(PROBLEM, SETTINGS))
     pulls = [(0, 0, 1.5), (0, 1, 0.2), (0, 2, -0.4)]
     state = give(policy, started(policy, 1), pulls)
     everything = np.asarray(policy.probabilities(state, 0))
     among = literal_scores([(0, 0.2), (1, -0.4)], num_arms=2)
-    expected = literal_policy(among, float(state.lessons.softness))
+    expected = literal_policy(among, float(state.own.softness))
     found = policy.probabilities(state, 0, (1, 2))
     np.testing.assert_allclose(found, expected, rtol=1e-7)
     assert abs(found[0] - everything[1] / everything[1:].sum()) > 0.01
 
 
 def test_a_new_arm_is_as_good_as_it_can_be():
-    policy = GradBandPolicy(PROBLEM, SETTINGS)
+    policy = Session(GradBandPolicy(PROBLEM, SETTINGS))
     state = give(policy, started(policy), PULLS)
     wider, more = policy.add_arm(KEY, state)
-    for left, right in zip(more.lessons, state.lessons, strict=True):
+    for left, right in zip(more.own, state.own, strict=True):
         np.testing.assert_array_equal(left, right)
     history = [(arm, reward) for user, arm, reward in PULLS if user == 2]
-    expected = literal_policy(literal_scores(history, 4), float(state.lessons.softness))
+    expected = literal_policy(literal_scores(history, 4), float(state.own.softness))
     np.testing.assert_allclose(wider.probabilities(more, 2), expected, rtol=1e-7)
     after = give(wider, more, [(3, 3, 1.9)])
-    assert int(after.lessons.num_steps[3]) == 3
+    assert int(after.own.num_steps[3]) == 3
 
 
 def test_sums_grow_with_the_table():
-    policy = GradBandPolicy(PROBLEM, SETTINGS)
+    policy = Session(GradBandPolicy(PROBLEM, SETTINGS))
     state = give(policy, started(policy), PULLS[:5])
-    before = state.lessons
+    before = state.own
     for _ in range(253):
         state = policy.enrol(state, jnp.zeros(1))
     assert int(state.users.num_users) == 257
-    assert {len(rows) for rows in state.lessons[3:]} == {len(state.users.contexts)}
-    np.testing.assert_array_equal(state.lessons.products[:256], before.products)
+    assert {len(rows) for rows in state.own[3:]} == {len(state.users.contexts)}
+    np.testing.assert_array_equal(state.own.products[:256], before.products)
     state = give(policy, state, [(256, 1, 0.3), (256, 1, 0.4)])
-    assert int(state.lessons.num_steps[256]) == 2
-    assert float(state.lessons.products[256]) != 0
+    assert int(state.own.num_steps[256]) == 2
+    assert float(state.own.products[256]) != 0
 
 
 def test_yes_no_rewards_have_the_deviation_of_their_range():
     problem = Problem(2, (None,), (-2.0, 2.0), None, "bernoulli")
-    policy = GradBandPolicy(problem, GradBandSettings(softness=1.0))
+    policy = Session(GradBandPolicy(problem, GradBandSettings(softness=1.0)))
     pulls = [(0, 0, 2.0), (0, 1, -2.0), (0, 1, 2.0)]
     state = give(policy, started(policy, 1), pulls)
     scores = literal_scores([pull[1:] for pull in pulls], 2, variance=4.0)

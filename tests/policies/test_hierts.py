@@ -14,6 +14,7 @@ from cocobandits.models.linear_mixed import mixed_model_log_evidence
 from cocobandits.policies.base import Problem
 from cocobandits.policies.hierts import HierTsPolicy, HierTsSettings
 from cocobandits.policies.mtts import MttsPolicy, MttsSettings
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
 NOISE = PROBLEM.reward_noise
@@ -37,7 +38,7 @@ SETTINGS = {
 
 @pytest.fixture(params=SETTINGS)
 def policy(request):
-    return HierTsPolicy(PROBLEM, SETTINGS[request.param])
+    return Session(HierTsPolicy(PROBLEM, SETTINGS[request.param]))
 
 
 def read_gaussian(belief):
@@ -199,7 +200,7 @@ def test_corrections_and_withdrawals_leave_no_trace(policy):
 @pytest.mark.parametrize("name", ["independent", "correlated"])
 def test_a_new_arm_is_as_if_it_had_always_been_there(name):
     """Learn three arms, add the fourth and learn on: against the dense Gaussian of four."""
-    policy = HierTsPolicy(PROBLEM, SETTINGS[name])
+    policy = Session(HierTsPolicy(PROBLEM, SETTINGS[name]))
     wider, state = policy.add_arm(jax.random.key(0), learned(policy))
     found, spread = belief_of(wider, state, 0)
     mean, covariance = dense_posterior(SETTINGS[name], HISTORIES, 4)[1]
@@ -216,7 +217,7 @@ def test_a_new_arm_is_as_if_it_had_always_been_there(name):
 
 
 def test_a_given_covariance_takes_no_further_arm():
-    policy = HierTsPolicy(PROBLEM, SETTINGS["given"])
+    policy = Session(HierTsPolicy(PROBLEM, SETTINGS["given"]))
     with pytest.raises(UnsupportedError, match="hierts without a covariance of its own"):
         policy.add_arm(jax.random.key(0), policy.init(jax.random.key(0)))
 
@@ -227,7 +228,10 @@ def test_it_is_mtts_without_a_context():
     constants[:, :, 0] = np.eye(3)
     told = MttsSettings(constants.tolist(), 0.4, 0.5, 0.9, COVARIANCE)
     states = []
-    for policy in (HierTsPolicy(PROBLEM, SETTINGS["given"]), MttsPolicy(PROBLEM, told)):
+    for policy in (
+        Session(HierTsPolicy(PROBLEM, SETTINGS["given"])),
+        Session(MttsPolicy(PROBLEM, told)),
+    ):
         states.append(learned(policy))
     for left, right in zip(*map(jax.tree.leaves, states), strict=True):
         np.testing.assert_array_equal(left, right)
@@ -235,8 +239,8 @@ def test_it_is_mtts_without_a_context():
 
 def test_all_arms_can_be_tried_first():
     """Those that are left are alike; when none is, what is believed decides as ever."""
-    usual = HierTsPolicy(PROBLEM, SETTINGS["correlated"])
-    policy = HierTsPolicy(PROBLEM, replace(SETTINGS["correlated"], tries_all_first=True))
+    usual = Session(HierTsPolicy(PROBLEM, SETTINGS["correlated"]))
+    policy = Session(HierTsPolicy(PROBLEM, replace(SETTINGS["correlated"], tries_all_first=True)))
     state = policy.enrol(policy.init(jax.random.key(0)), jnp.asarray(CONTEXTS[0]))
     statistics = Statistics.empty(3)
     for arm, expected in ((1, [1 / 3, 1 / 3, 1 / 3]), (0, [0.5, 0, 0.5]), (2, [0, 0, 1])):
@@ -255,8 +259,10 @@ def test_all_arms_can_be_tried_first():
 def test_fit_is_a_step_of_em():
     """E[δδᵀ] of users with rewards, from the dense Gaussian of the common mean and all users."""
     told = replace(SETTINGS["correlated"], prior_users=2.5)
-    known = learned(HierTsPolicy(PROBLEM, SETTINGS["correlated"]))
-    state, _ = HierTsPolicy(PROBLEM, told).update(jax.random.key(0), known, 0, known.users.of(0)[1])
+    known = learned(Session(HierTsPolicy(PROBLEM, SETTINGS["correlated"])))
+    state, _ = Session(HierTsPolicy(PROBLEM, told)).update(
+        jax.random.key(0), known, 0, known.users.of(0)[1]
+    )
     mean, covariance = dense_joint(told, HISTORIES)
     moments = 2.5 * literal_covariance(told, 3)
     for user in (0, 1, 3):
@@ -268,7 +274,7 @@ def test_fit_is_a_step_of_em():
     # What else is believed is what that covariance implies.
     fitted = replace(told, user_covariance=np.asarray(state.covariance).tolist())
     for user, (mean, covariance) in enumerate(dense_posterior(fitted, HISTORIES)[1:]):
-        found, spread = belief_of(HierTsPolicy(PROBLEM, told), state, user)
+        found, spread = belief_of(Session(HierTsPolicy(PROBLEM, told)), state, user)
         np.testing.assert_allclose(found, mean, atol=1e-10)
         np.testing.assert_allclose(spread, covariance, atol=1e-10)
 
@@ -276,7 +282,7 @@ def test_fit_is_a_step_of_em():
 def test_fit_settles_where_the_evidence_is_highest():
     """The slope of log p - ½ ν (log|Σ| + tr(Σ₀ Σ⁻¹)) vanishes there, and not at the start."""
     told = HierTsSettings(0.2, 0.6, 0.4, prior_users=2.5)
-    policy = HierTsPolicy(PROBLEM, told)
+    policy = Session(HierTsPolicy(PROBLEM, told))
     state = policy.init(jax.random.key(0))
     generator = np.random.default_rng(1)
     draws = generator.multivariate_normal([0.3, 0.0, -0.2], COVARIANCE, 30)
@@ -309,7 +315,7 @@ def test_fit_settles_where_the_evidence_is_highest():
 
 
 def test_a_fitted_covariance_knows_nothing_of_a_new_arm():
-    policy = HierTsPolicy(PROBLEM, replace(SETTINGS["correlated"], prior_users=2.5))
+    policy = Session(HierTsPolicy(PROBLEM, replace(SETTINGS["correlated"], prior_users=2.5)))
     state = learned(policy)
     wider, more = policy.add_arm(jax.random.key(0), state)
     np.testing.assert_array_equal(more.covariance[:3, :3], state.covariance)
@@ -348,6 +354,6 @@ def test_settings_are_refused(name, value):
 
 def test_settings_that_do_not_fit_the_arms_are_refused():
     with pytest.raises(ConfigurationError, match=r"above -0.5, .* 3 arms .*correlation=-0.6"):
-        HierTsPolicy(PROBLEM, HierTsSettings(user_correlation=-0.6))
+        Session(HierTsPolicy(PROBLEM, HierTsSettings(user_correlation=-0.6)))
     with pytest.raises(ConfigurationError, match="matrix of 3 × 3"):
-        HierTsPolicy(PROBLEM, HierTsSettings(user_covariance=((1.0, 0.0), (0.0, 1.0))))
+        Session(HierTsPolicy(PROBLEM, HierTsSettings(user_covariance=((1.0, 0.0), (0.0, 1.0)))))

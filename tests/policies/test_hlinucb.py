@@ -12,6 +12,7 @@ from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.hidden_features import completed, surroundings
 from cocobandits.policies.hlinucb import HlinucbPolicy, HlinucbSettings
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
 # What is not known of the fourth comes as equally likely points.
@@ -118,7 +119,7 @@ class Literal:
 
 @pytest.fixture(params=[False, True], ids=["published", "transposed"])
 def policy(request):
-    return HlinucbPolicy(PROBLEM, SETTINGS, request.param)
+    return Session(HlinucbPolicy(PROBLEM, SETTINGS, request.param))
 
 
 def literal_of(policy, trace=TRACE):
@@ -151,7 +152,7 @@ def assert_same_scores(policy, state, literal):
 @pytest.mark.parametrize("alpha", [0.6, None], ids=["fixed", "scheduled"])
 def test_a_trace_of_rewards_matches_the_literal_sums(policy, alpha):
     settings = HlinucbSettings(2, 0.4, alpha, 0.3, 0.7)
-    policy = HlinucbPolicy(PROBLEM, settings, policy.is_transposed)
+    policy = Session(HlinucbPolicy(PROBLEM, settings, policy.is_transposed))
     state, literal = enrolled(policy), Literal(policy.is_transposed, settings)
     assert_same_scores(policy, state, literal)
     for user, arm, reward in TRACE:
@@ -169,7 +170,7 @@ def test_one_reward_worked_out_by_hand():
     """
     start = float(jax.random.normal(jax.random.fold_in(KEY, 0), (1,))[0])
     settings = HlinucbSettings(1, 1.0, 0.5, 0.25, 1 / abs(start))
-    policy = HlinucbPolicy(Problem(2, (), (-2.0, 2.0), 0.1), settings, is_transposed=True)
+    policy = Session(HlinucbPolicy(Problem(2, (), (-2.0, 2.0), 0.1), settings, is_transposed=True))
     state = policy.enrol(policy.init(KEY), jnp.zeros(0))
     state, _ = policy.update(KEY, state, 0, Statistics.empty(2).add(0, 2.0))
     first = 14 / 13 + 0.5 * np.sqrt(86) / 13 + 0.25 * 2 / np.sqrt(13)
@@ -182,7 +183,7 @@ def test_one_reward_worked_out_by_hand():
 def test_nothing_hidden_is_learned_from_a_zero_start(policy):
     """The hidden weights and features stay zero; from a random start they do not."""
     settings = HlinucbSettings(2, 0.4, 0.6, 0.3, 0.0)
-    zero = learned(HlinucbPolicy(PROBLEM, settings, policy.is_transposed)).entries
+    zero = learned(Session(HlinucbPolicy(PROBLEM, settings, policy.is_transposed))).entries
     assert np.all(np.asarray(zero.features)[..., 1:, :] == 0)
     assert np.all(np.asarray(zero.weights) == 0)
     entries = learned(policy).entries
@@ -226,7 +227,7 @@ def test_withdrawn_rewards_are_taken_out(policy):
     form = policy._form
     for user in (0, 1):
         own = jax.tree.map(lambda leaf, user=user: leaf[user], state.entries)
-        around = surroundings(form, state, jnp.asarray(user), policy._scales)
+        around = surroundings(form, state.own, state.users, jnp.asarray(user), policy._scales)
         sums = completed(form, around, own)
         for precision in (sums.weight_precision, sums.feature_precision):
             assert np.linalg.eigvalsh(np.asarray(precision)).min() > 0.4 - 1e-9

@@ -12,6 +12,7 @@ from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.kmtl_ucb import KmtlUcbPolicy, KmtlUcbSettings
 from cocobandits.policies.ucb import highest_probability
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
 CONTEXTS = np.array([[0.4, 0.0], [-0.7, 1.0], [0.9, 1.0], [0.1, 0.0]])
@@ -39,7 +40,7 @@ SETTINGS = {
 
 @pytest.fixture(params=SETTINGS)
 def policy(request):
-    return KmtlUcbPolicy(PROBLEM, SETTINGS[request.param])
+    return Session(KmtlUcbPolicy(PROBLEM, SETTINGS[request.param]))
 
 
 def learned(policy, contexts=CONTEXTS, histories=HISTORIES):
@@ -121,7 +122,7 @@ def test_scores_match_one_row_per_reward(policy):
 def test_two_rewards_worked_out_by_hand():
     """Kernel (1 ½; ½ 1), η = ½, γ = ½, rewards 3 and 1: f̂ = 23/15 and s² = 7/15 for the first."""
     problem = Problem(2, (None,), (-2.0, 2.0), 0.1)
-    policy = KmtlUcbPolicy(problem, KmtlUcbSettings("independent", math.log(2), 0.5, 0.3))
+    policy = Session(KmtlUcbPolicy(problem, KmtlUcbSettings("independent", math.log(2), 0.5, 0.3)))
     state = learned(policy, np.array([[-0.5], [0.5]]), [[(0, 3.0)], [(0, 1.0)]])
     expected = [23 / 15 + 0.3 * math.sqrt(7 / 15), 0.3]
     np.testing.assert_allclose(policy.scores(state, 0), expected, atol=1e-12)
@@ -137,7 +138,7 @@ def test_more_rows_than_one_block_match():
         for _ in range(60)
     ]
     settings = SETTINGS["own deviation"]
-    policy = KmtlUcbPolicy(PROBLEM, settings)
+    policy = Session(KmtlUcbPolicy(PROBLEM, settings))
     state = learned(policy, contexts, histories)
     found = policy.scores(state, 17)
     np.testing.assert_allclose(
@@ -158,7 +159,7 @@ def test_missing_values_are_expected_ones(policy):
 def test_published_similarity_is_about_contexts_not_rewards():
     """Arms given to the same users are entirely alike, whatever their rewards are."""
     settings = KmtlUcbSettings("contexts", 1.3, 0.05, 0.0)
-    policy = KmtlUcbPolicy(Problem(2, (None, 2), (-2.0, 2.0), 0.1), settings)
+    policy = Session(KmtlUcbPolicy(Problem(2, (None, 2), (-2.0, 2.0), 0.1), settings))
     state = learned(policy, CONTEXTS, [[(0, 1.5), (1, -1.5)]] * 4)
     scores = np.asarray(policy.scores(state, 0))
     np.testing.assert_allclose(scores, 0.0, atol=1e-10)
@@ -176,7 +177,7 @@ def test_withdrawn_rewards_leave_no_trace(policy):
 
 
 def test_only_the_arms_given_are_compared():
-    policy = KmtlUcbPolicy(PROBLEM, SETTINGS["given"])
+    policy = Session(KmtlUcbPolicy(PROBLEM, SETTINGS["given"]))
     state = learned(policy)
     for user in range(4):
         scores = np.asarray(policy.scores(state, user))
@@ -188,10 +189,10 @@ def test_only_the_arms_given_are_compared():
 
 def test_ties_share_equally():
     """Nothing is known at first, and pooled arms never differ."""
-    policy = KmtlUcbPolicy(PROBLEM, KmtlUcbSettings())
+    policy = Session(KmtlUcbPolicy(PROBLEM, KmtlUcbSettings()))
     state = policy.enrol(policy.init(jax.random.key(0)), jnp.asarray(CONTEXTS[0]))
     np.testing.assert_array_equal(policy.probabilities(state, 0), np.full(3, 1 / 3))
-    pooled = KmtlUcbPolicy(PROBLEM, SETTINGS["pooled"])
+    pooled = Session(KmtlUcbPolicy(PROBLEM, SETTINGS["pooled"]))
     np.testing.assert_array_equal(pooled.probabilities(learned(pooled), 1, (0, 2)), [0.5, 0.5])
     scores = jnp.array([0.3, 0.7, 0.7, -1.0])
     np.testing.assert_array_equal(highest_probability(scores), [0.0, 0.5, 0.5, 0.0])
@@ -201,7 +202,7 @@ def test_ties_share_equally():
 def test_similarity_by_rewards_tells_arms_apart_that_were_given_alike():
     """As above, but now unequal rewards keep arms apart, and equal ones do not."""
     settings = KmtlUcbSettings("rewards", 1.3, 0.05, 0.0)
-    policy = KmtlUcbPolicy(Problem(2, (None, 2), (-2.0, 2.0), 0.1), settings)
+    policy = Session(KmtlUcbPolicy(Problem(2, (None, 2), (-2.0, 2.0), 0.1), settings))
     apart = policy.scores(learned(policy, CONTEXTS, [[(0, 1.5), (1, -1.5)]] * 4), 0)
     assert apart[0] > 1.0
     assert apart[1] < -1.0
@@ -213,7 +214,7 @@ def test_similarity_by_rewards_tells_arms_apart_that_were_given_alike():
 
 @pytest.mark.parametrize("name", ["independent", "pooled", "by contexts", "by rewards"])
 def test_a_new_arm_is_like_the_others_as_far_as_they_are_alike(name):
-    policy = KmtlUcbPolicy(PROBLEM, SETTINGS[name])
+    policy = Session(KmtlUcbPolicy(PROBLEM, SETTINGS[name]))
     wider, state = policy.add_arm(jax.random.key(0), learned(policy))
     for user in range(4):
         expected = dense_scores(policy.settings, CONTEXTS, HISTORIES, user, num_arms=4)
@@ -223,7 +224,7 @@ def test_a_new_arm_is_like_the_others_as_far_as_they_are_alike(name):
 
 
 def test_a_given_similarity_does_not_know_a_new_arm():
-    policy = KmtlUcbPolicy(PROBLEM, SETTINGS["given"])
+    policy = Session(KmtlUcbPolicy(PROBLEM, SETTINGS["given"]))
     with pytest.raises(UnsupportedError, match="a matrix for 3 arms"):
         policy.add_arm(jax.random.key(0), learned(policy))
 
@@ -255,4 +256,4 @@ def test_settings_are_refused(name, value):
 )
 def test_similarities_are_refused(matrix):
     with pytest.raises(ConfigurationError, match="symmetric positive semidefinite matrix of 3"):
-        KmtlUcbPolicy(PROBLEM, KmtlUcbSettings(matrix))
+        Session(KmtlUcbPolicy(PROBLEM, KmtlUcbSettings(matrix)))

@@ -13,6 +13,7 @@ from cocobandits.models.base import Statistics
 from cocobandits.policies import meta_ts
 from cocobandits.policies.base import Problem
 from cocobandits.policies.meta_ts import MetaTsPolicy, MetaTsSettings
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.3)
 NOISE = PROBLEM.reward_noise
@@ -34,7 +35,7 @@ def policy(request):
 
 
 def build(is_drawn, problem=PROBLEM):
-    return MetaTsPolicy(problem, SETTINGS, is_drawn)
+    return Session(MetaTsPolicy(problem, SETTINGS, is_drawn))
 
 
 def statistics_of(history, num_arms=3) -> Statistics:
@@ -259,4 +260,4 @@ def test_settings_are_refused(name, value):
 
 def test_a_noise_is_needed():
     with pytest.raises(ConfigurationError, match="got reward_noise=None"):
-        MetaTsPolicy(Problem(3, (None,), (-2.0, 2.0), None), SETTINGS, is_drawn=False)
+        Session(MetaTsPolicy(Problem(3, (None,), (-2.0, 2.0), None), SETTINGS, is_drawn=False))

@@ -15,6 +15,7 @@ from cocobandits.models import gaussian_hierarchy
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.mtts import MttsPolicy, MttsSettings
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 3), (-2.0, 2.0), 0.2)
 NOISE = PROBLEM.reward_noise
@@ -41,7 +42,7 @@ SETTINGS = {
 
 @pytest.fixture(params=SETTINGS)
 def policy(request):
-    return MttsPolicy(PROBLEM, SETTINGS[request.param])
+    return Session(MttsPolicy(PROBLEM, SETTINGS[request.param]))
 
 
 def read_gaussian(belief):
@@ -132,8 +133,10 @@ def test_beliefs_match_the_dense_joint_gaussian(policy):
 def test_fit_is_a_step_of_em_around_the_line(name):
     """E[δδᵀ] of users with rewards, δ = μ - Φ(x) θ, from the dense Gaussian of θ and all users."""
     told = replace(SETTINGS[name], prior_users=2.5)
-    known = learned(MttsPolicy(PROBLEM, SETTINGS[name]))
-    state, _ = MttsPolicy(PROBLEM, told).update(jax.random.key(0), known, 0, known.users.of(0)[1])
+    known = learned(Session(MttsPolicy(PROBLEM, SETTINGS[name])))
+    state, _ = Session(MttsPolicy(PROBLEM, told)).update(
+        jax.random.key(0), known, 0, known.users.of(0)[1]
+    )
     mean, covariance = dense_joint(told, CONTEXTS, HISTORIES)
     num_coefficients = len(mean) - 12
     moments = 2.5 * deviation_covariance(told)
@@ -194,7 +197,7 @@ def test_tied_deviations_carry_a_user_s_rewards_to_other_arms():
     """With Σ a reward of arm 1 lifts arm 2 of the same user, and of nobody else as much."""
     shifts = {}
     for name in ("own lines", "own lines, tied arms"):
-        policy = MttsPolicy(PROBLEM, SETTINGS[name])
+        policy = Session(MttsPolicy(PROBLEM, SETTINGS[name]))
         before = learned(policy)
         statistics = before.users.of(2)[1].add(0, 1.8)
         after, _ = policy.update(jax.random.key(0), before, 2, statistics)
@@ -209,7 +212,7 @@ def test_tied_deviations_carry_a_user_s_rewards_to_other_arms():
 
 def test_many_rewards_leave_a_covariance():
     """A million rewards of two arms: positive, symmetric, and the noise of the averages."""
-    policy = MttsPolicy(PROBLEM, SETTINGS["tied arms"])
+    policy = Session(MttsPolicy(PROBLEM, SETTINGS["tied arms"]))
     state = learned(policy)
     many = Statistics(*(jnp.array(row) for row in ([1e6, 0, 4e6], [3e5, 0, -2e6], [2e5, 0, 4e6])))
     state, _ = policy.update(jax.random.key(0), state, 1, many)
@@ -231,7 +234,7 @@ def test_settings_come_back_from_json():
 def test_design_of_the_mixed_model_environment():
     """Φ(x) = (ρ_a x, 1), with θ one for all arms."""
     problem = Problem(3, (None,), (-2.0, 2.0), 0.1)
-    policy = MttsPolicy(problem, MttsSettings(DESIGN, 1.0, 0.5, 0.05))
+    policy = Session(MttsPolicy(problem, MttsSettings(DESIGN, 1.0, 0.5, 0.05)))
     belief = policy.prior(policy.init(jax.random.key(0)), jnp.array([0.6]))
     matrix = np.stack([0.6 * np.array(SLOPES), np.ones(3)], axis=1)
     np.testing.assert_allclose(belief.means[0], matrix.sum(axis=1), atol=1e-14)
@@ -263,7 +266,7 @@ def test_settings_are_refused(name, value):
 )
 def test_designs_are_refused(design, message):
     with pytest.raises(ConfigurationError, match=message):
-        MttsPolicy(PROBLEM, MttsSettings(design))
+        Session(MttsPolicy(PROBLEM, MttsSettings(design)))
 
 
 @pytest.mark.parametrize(
@@ -281,10 +284,12 @@ def test_designs_are_refused(design, message):
 def test_covariances_are_refused(covariance):
     settings = MttsSettings(user_covariance=covariance)
     with pytest.raises(ConfigurationError, match=r"matrix of 3 × 3.*got user_covariance="):
-        MttsPolicy(PROBLEM, settings)
+        Session(MttsPolicy(PROBLEM, settings))
 
 
 def test_a_given_covariance_takes_no_further_arm():
-    policy = MttsPolicy(PROBLEM, replace(SETTINGS["own lines"], user_covariance=COVARIANCE))
+    policy = Session(
+        MttsPolicy(PROBLEM, replace(SETTINGS["own lines"], user_covariance=COVARIANCE))
+    )
     with pytest.raises(UnsupportedError, match="without a user_covariance of its own"):
         policy.add_arm(jax.random.key(0), learned(policy))

@@ -24,6 +24,7 @@ from cocobandits.policies.acquisitions.planned import (
 )
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import build_policy
+from support.sessions import Session
 
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES, STEPS = 4, 3, 6, 5
 RULE = PlannedInformationDirectedSampling(RewardGrid(0.0, 1.0, NUM_VALUES), STEPS, 0.7)
@@ -217,7 +218,7 @@ SMALL = CocoSettings(nodes_per_arm=5, num_modes=12, inference=SmcConfig(num_part
 @pytest.mark.parametrize("steps", [None, 3])
 def test_steps_per_user_choose_the_rule(steps):
     problem = Problem(2, (), (-2.0, 2.0), 0.2)
-    built = build_policy("coids", problem, CocoSettings(num_modes=5, steps_per_user=steps))
+    built = Session(build_policy("coids", problem, CocoSettings(num_modes=5, steps_per_user=steps)))
     planned = PlannedInformationDirectedSampling
     assert isinstance(built.acquisition, planned) == (steps is not None)
     if steps is not None:

@@ -18,6 +18,7 @@ from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import build_policy
 from cocobandits.simulation.loop import open_study, simulate, telling
 from cocobandits.simulation.world import draw_world
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.1)
 CONTEXT = jnp.array([0.3])
@@ -38,7 +39,7 @@ HISTORIES = [[], [(0, 0.52)], [(2, -0.05)], [(2, -0.1), (1, 0.6)], [(1, 0.3)], [
 
 def planner(prior, steps_per_user):
     settings = CocoSettings(prior=prior, steps_per_user=steps_per_user)
-    return build_policy("oracle-plan", PROBLEM, settings)
+    return Session(build_policy("oracle-plan", PROBLEM, settings))
 
 
 def probabilities_of(policy, history, context=CONTEXT):
@@ -164,4 +165,4 @@ STEPS = r"whole number from 1 to 1,000,000; got steps_per_user={}. Change it"
 )
 def test_planner_is_refused(changes, message):
     with pytest.raises(ConfigurationError, match=message):
-        build_policy("oracle-plan", PROBLEM, replace(FITTING, **changes))
+        Session(build_policy("oracle-plan", PROBLEM, replace(FITTING, **changes)))

@@ -24,6 +24,7 @@ from cocobandits.policies.rome_algebra import (
 )
 from cocobandits.policies.rome_baseline import Bags, predict
 from cocobandits.policies.rome_evidence import advantages, coefficients_without
+from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 3), (-2.0, 2.0), 0.2)
 SETTINGS = RomeSettings(shared_precision=0.3, user_precision=1.7, scale=0.6, num_bags=3)
@@ -40,7 +41,7 @@ SHARED, OWN, SCALE = SETTINGS.shared_precision, SETTINGS.user_precision, SETTING
 
 @pytest.fixture(scope="module")
 def policy():
-    return RomePolicy(PROBLEM, SETTINGS)
+    return Session(RomePolicy(PROBLEM, SETTINGS))
 
 
 def enrolled(policy):
@@ -176,7 +177,9 @@ def test_gain_keeps_its_digits(scale):
 
 
 def test_probabilities_are_finite_with_a_weak_prior_of_users():
-    policy = RomePolicy(Problem(5, (), (-2.0, 2.0), 0.2), RomeSettings(user_precision=1e-15))
+    policy = Session(
+        RomePolicy(Problem(5, (), (-2.0, 2.0), 0.2), RomeSettings(user_precision=1e-15))
+    )
     state = policy.init(jax.random.key(0))
     for user in range(3):
         state = policy.enrol(state, jnp.zeros(0))
@@ -347,8 +350,7 @@ def test_pseudo_rewards_have_the_mean_of_the_advantage(guess, control):
 def test_sharing_out_control_leaves_the_mean_of_the_sums(policy, state):
     """Σ_A P(A) × what A adds to a candidate is P(ā) × the mean given ā: σ̃² and σ̃² × advantage."""
     means, user = np.array([0.4, -0.7, 1.2]), 0
-    terms = rome._terms(PROBLEM.features, state.users)
-    law = compiled_law(SETTINGS, terms, state, jnp.asarray(user), jnp.arange(2))
+    law = compiled_law(policy._rules, state.users, state.own, jnp.asarray(user), jnp.arange(2))
     played = np.asarray(policy.probabilities(state, user))
     total = np.zeros((2, 2))
     for arm in range(3):
@@ -443,7 +445,7 @@ def test_tables_grow_together(policy, state):
 
 def test_a_single_candidate():
     """Two arms, as its authors have: nothing is known, so both are as likely."""
-    policy = RomePolicy(Problem(2, (), (-2.0, 2.0), 0.2), SETTINGS)
+    policy = Session(RomePolicy(Problem(2, (), (-2.0, 2.0), 0.2), SETTINGS))
     state = policy.enrol(policy.init(jax.random.key(0)), jnp.zeros(0))
     np.testing.assert_allclose(policy.probabilities(state, 0), 0.5)
     state, _ = policy.update(jax.random.key(0), state, 0, Statistics.empty(2).add(1, 1.0))

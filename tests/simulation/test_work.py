@@ -87,12 +87,12 @@ def test_bytes_of_what_is_computed_most(policy, what):
     learner, state = study._policy, study._state
     nobody = Statistics.empty(3)
     if what == "gradient":
-        change = Change.of(state.users, jnp.asarray(0), nobody)
+        change = Change.of(study._learner.users, jnp.asarray(0), nobody)
         lowered = jax.jit(HistoryPath(learner.model).log_likelihood_and_gradient).lower(
-            state.posterior.particles, change, jnp.ones(())
+            state.particles, change, jnp.ones(())
         )
     else:
-        case = coco._Case(state.posterior, jnp.zeros(1), nobody, None)
+        case = coco._Case(state, jnp.zeros(1), nobody, None)
         lowered = coco._combine.lower(learner.acquisition, learner.model, case)
     # As users compile it; how well the machine code is optimised changes no bytes.
     compiled = lowered.compile(compiler_options={"xla_cpu_use_fusion_emitters": True})

@@ -14,7 +14,8 @@ from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Problem
-from cocobandits.policies.coco import CocoPolicy, CocoState
+from cocobandits.policies.coco import CocoPolicy
+from support.sessions import Session, SessionState
 
 
 class Reward(NamedTuple):
@@ -61,7 +62,7 @@ def policy_for(model: PopulationModel, inference: SmcConfig, num_features: int =
     """Wrap a model of numbers as features as a policy."""
     features = (None,) * num_features
     problem = Problem(model.num_arms, features, model.mean_range, model.reward_noise)
-    return CocoPolicy(problem, model, ThompsonSampling(), inference)
+    return Session(CocoPolicy(problem, model, ThompsonSampling(), inference))
 
 
 def draw_history(
@@ -90,7 +91,7 @@ def _draw_means(
     return jax.vmap(one)(contexts, jax.random.split(key, len(contexts)))
 
 
-def run_smc(policy: CocoPolicy, history: History, seed: int) -> CocoState:
+def run_smc(policy: Session, history: History, seed: int) -> SessionState:
     """Learn from a history, one reward at a time."""
     key = jax.random.key(seed)
     state = policy.init(jax.random.fold_in(key, 0))

@@ -52,8 +52,8 @@ def shares_below(
         state = run_smc(policy, history, seed=replicate)
         table = state.users
         change = Change.of(table, jnp.asarray(0), table.of(0)[1])
-        weights = np.exp(np.asarray(state.posterior.log_weights))
-        learned = np.asarray(compute(state.posterior.particles, change))
+        weights = np.exp(np.asarray(state.own.log_weights))
+        learned = np.asarray(compute(state.own.particles, change))
         true = np.asarray(compute(truth[None], change))[0]
         shares.append(weights @ (learned < true[None, :]))
     return np.array(shares), names

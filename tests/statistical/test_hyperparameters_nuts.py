@@ -48,8 +48,8 @@ def test_particles_with_hyperparameters_agree_with_nuts():
     mean, deviation = draws.mean(axis=0), draws.std(axis=0)
     policy = policy_for(MODEL, SmcConfig(num_particles=NUM_PARTICLES))
     states = [run_smc(policy, HISTORY, seed) for seed in range(RUNS)]
-    weights = [np.exp(np.asarray(state.posterior.log_weights)) for state in states]
-    particles = [np.asarray(state.posterior.particles) for state in states]
+    weights = [np.exp(np.asarray(state.own.log_weights)) for state in states]
+    particles = [np.asarray(state.own.particles) for state in states]
     means = np.array([w @ p for w, p in zip(weights, particles, strict=True)])
     squares = [w @ (p - mean) ** 2 for w, p in zip(weights, particles, strict=True)]
     ratios = np.sqrt(np.mean(squares, axis=0)) / deviation

@@ -56,8 +56,8 @@ def test_particles_of_a_mixture_agree_with_nuts(rank):
     mean, deviation = draws.mean(axis=0), draws.std(axis=0)
     policy = policy_for(model, SmcConfig(num_particles=NUM_PARTICLES))
     states = [run_smc(policy, history, seed) for seed in range(RUNS)]
-    weights = [np.exp(np.asarray(state.posterior.log_weights)) for state in states]
-    answers = [answers_of(model, state.posterior.particles) for state in states]
+    weights = [np.exp(np.asarray(state.own.log_weights)) for state in states]
+    answers = [answers_of(model, state.own.particles) for state in states]
     means = np.array([w @ a for w, a in zip(weights, answers, strict=True)])
     variances = [w @ (a - w @ a) ** 2 for w, a in zip(weights, answers, strict=True)]
     one_run = np.sqrt(np.mean(((means - mean) / deviation) ** 2))

@@ -42,8 +42,8 @@ def test_particles_agree_with_nuts():
     mean, deviation = np.asarray(draws.mean(axis=0)), np.asarray(draws.std(axis=0))
     policy = policy_for(MODEL, SmcConfig(num_particles=NUM_PARTICLES))
     states = [run_smc(policy, HISTORY, seed) for seed in range(RUNS)]
-    weights = [np.exp(np.asarray(state.posterior.log_weights)) for state in states]
-    particles = [np.asarray(state.posterior.particles) for state in states]
+    weights = [np.exp(np.asarray(state.own.log_weights)) for state in states]
+    particles = [np.asarray(state.own.particles) for state in states]
     means = np.array([w @ p for w, p in zip(weights, particles, strict=True)])
     deviations = np.sqrt(
         np.mean([w @ (p - w @ p) ** 2 for w, p in zip(weights, particles, strict=True)], axis=0)

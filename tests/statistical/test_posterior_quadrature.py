@@ -91,8 +91,8 @@ def _with_corrections() -> list[tuple[int, Statistics]]:
 
 def _check(states, mean: np.ndarray, variance: np.ndarray, log_evidence: float) -> None:
     """Compare the average over independent runs, in units of its own standard error."""
-    weights = [np.exp(np.asarray(state.posterior.log_weights)) for state in states]
-    particles = [np.asarray(state.posterior.particles) for state in states]
+    weights = [np.exp(np.asarray(state.own.log_weights)) for state in states]
+    particles = [np.asarray(state.own.particles) for state in states]
     means = np.array([w @ p for w, p in zip(weights, particles, strict=True)])
     squares = np.array([w @ (p - mean) ** 2 for w, p in zip(weights, particles, strict=True)])
     for estimates, truth in ((means, mean), (squares, variance)):
@@ -101,7 +101,7 @@ def _check(states, mean: np.ndarray, variance: np.ndarray, log_evidence: float) 
         assert np.all(
             np.abs(estimates.mean(axis=0) - truth) < 4 * errors + 0.01 * np.sqrt(variance)
         )
-    evidences = np.array([float(state.posterior.log_evidence) for state in states])
+    evidences = np.array([float(state.own.log_evidence) for state in states])
     assert abs(evidences.mean() - log_evidence) < 0.1
 
 

@@ -16,6 +16,7 @@ import pytest
 from cocobandits import CocoSettings, SmcConfig, Study
 from cocobandits.errors import ConfigurationError, ConflictError, NumericalError
 from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change
 from support.designs import SMALL
 
 MOST_SECONDS = 120
@@ -67,7 +68,7 @@ def _no_thread_is_left():
 
 
 def leaves_of(study: Study) -> list[np.ndarray]:
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(study._state)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(study._learner.remember()[:2])]
 
 
 def assert_same_bits(left: Study, right: Study) -> None:
@@ -174,30 +175,30 @@ def test_adopted_weights_are_the_evidence_of_what_came_meanwhile():
     study = make_study()
     gate = Gate(study)
     start_moves(study)
-    before = study._policy.users(study._state)
+    before = study._learner.users
     for number, value in enumerate((0.4, 0.2)):
         study.enrol(f"later-{number}", {"age": 50 + number})
         serve(study, f"later-{number}", value)
-    after = study._policy.users(study._state)
-    live_log_weights = study._state.posterior.log_weights
+    after = study._learner.users
+    live_log_weights = study._state.log_weights
     gate.let(1)
     wait_for_threads()
     study.explain("later-0")  # adopts
     assert len(study.adoptions) == 1
     evidence = jax.vmap(study._policy.model.log_evidence, in_axes=(0, None, None))
-    particles = study._state.posterior.particles
+    particles = study._state.particles
     ratios = jnp.zeros(len(particles))
     for user in range(int(after.num_users)):
         context, statistics = after.of(user)
         ratios += evidence(particles, context, statistics)
         ratios -= evidence(particles, context, before.of(user)[1])
     expected = ratios - jax.scipy.special.logsumexp(ratios)
-    found = study._state.posterior.log_weights
+    found = study._state.log_weights
     np.testing.assert_allclose(found, expected, atol=1e-9)
     assert not np.allclose(found, live_log_weights)
     assert study.health.is_rejuvenated
     for one, other in zip(
-        jax.tree.leaves(study._policy.users(study._state)), jax.tree.leaves(after), strict=True
+        jax.tree.leaves(study._learner.users), jax.tree.leaves(after), strict=True
     ):
         np.testing.assert_array_equal(one, other)
     gate.let()
@@ -257,7 +258,7 @@ def test_withdrawn_user_is_gone_from_the_moves_too():
     study.withdraw("first-0")
     gate.let()
     study.catch_up()
-    statistics = study._policy.users(study._state).of(0)[1]
+    statistics = study._learner.users.of(0)[1]
     np.testing.assert_array_equal(statistics.count, 0.0)
     assert "first-0" not in study.users
 
@@ -393,7 +394,9 @@ def test_calls_are_much_shorter_than_moves():
     study = make_study(settings=LONG, policy="coids")
     study.enrol("anna", {"age": 34})
     empty = Statistics.empty(2)
-    study._policy.reweigh(jax.random.key(0), study._state, 0, empty)  # compiles
+    study._policy.reweigh(
+        jax.random.key(0), study._state, Change.of(study._learner.users, 0, empty)
+    )  # compiles
     study.decide("anna")
     start_moves(study)
     [thread] = moving_threads()

@@ -26,11 +26,11 @@ def make_study(policy="mtts", **changes) -> Study:
 
 
 def table_of(study):
-    return study._policy.users(study._state)
+    return study._learner.users
 
 
 def leaves_of(study):
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(study._state)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(study._learner.remember()[:2])]
 
 
 def assert_same_bits(left, right):
@@ -113,13 +113,13 @@ def test_completion_follows_what_is_seen_at_the_users_own_updates():
 def test_only_users_with_missing_values_are_given_a_context(monkeypatch):
     study = make_study("uniform")
     given = []
-    update = study._policy.update
+    update = study._learner.update
 
     def watch(*arguments):
-        given.append(arguments[4])
+        given.append(arguments[2])
         return update(*arguments)
 
-    monkeypatch.setattr(study._policy, "update", watch)
+    monkeypatch.setattr(study._learner, "update", watch)
     study.enrol("anna", ANNA)
     study.enrol("bob", {"age": 30})
     serve(study, "anna", 1.0)
@@ -158,17 +158,17 @@ def test_evidence_is_an_average_over_points_and_changes_exactly():
     study.enrol("anna", {})
     points, _ = table_of(study).of(1)
     serve(study, "anna", 3.0)
-    table, particles = table_of(study), study._state.posterior.particles
+    table, particles = table_of(study), study._state.particles
     np.testing.assert_array_equal(table.of(1)[0], points)
     evidence = jax.jit(jax.vmap(study._policy.model.log_evidence_at, (0, None, None)))
     each = np.array([evidence(particles, point, table.of(1)[1]) for point in points])
     expected = np.logaddexp.reduce(each, axis=0) - np.log(NUM_POINTS)
-    found = study._state.posterior.log_weights
+    found = study._state.log_weights
     np.testing.assert_allclose(found, expected - np.logaddexp.reduce(expected), atol=1e-8)
     study.update_context("anna", {"age": 25})
     known = np.array(evidence(particles, np.array([-0.75]), table.of(1)[1]))
-    found = study._state.posterior.log_weights
-    np.testing.assert_array_equal(study._state.posterior.particles, particles)
+    found = study._state.log_weights
+    np.testing.assert_array_equal(study._state.particles, particles)
     np.testing.assert_allclose(found, known - np.logaddexp.reduce(known), atol=1e-8)
 
 

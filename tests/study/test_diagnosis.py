@@ -62,7 +62,7 @@ def make_study(policy, scale=1.0, steps=REWARDS, settings=SMALL) -> Study:
 
 
 def users_of(study):
-    return study._policy.users(study._state)
+    return study._learner.users
 
 
 def diagnose_study(study) -> Diagnosis:

@@ -73,14 +73,15 @@ def test_explanation_reports_the_learned_noise(learned):
 
 def shares_at_the_ends_of_intervals(study, user):
     """Average the particles' own distribution functions at both ends, arm by arm."""
-    context, statistics = study._policy.users(study._state).of(study.users.index(user))
+    context, statistics = study._learner.users.of(study.users.index(user))
     told = study.explain(user)
     ends = np.array([told.arms[arm].interval for arm in study.design.arms])
 
     def read(belief):
         return belief.cumulative(jnp.asarray(ends.ravel()))
 
-    log_weights, cumulative = study._policy.read(study._state, context, statistics, read)
+    users = study._learner.users
+    log_weights, cumulative = study._policy.read(study._state, users, context, statistics, read)
     average = np.tensordot(np.exp(log_weights), np.asarray(cumulative), axes=1)
     return np.array([average[0, :2], average[1, 2:]])
 

@@ -78,7 +78,7 @@ def finish(study):
 
 
 def fingerprint(study):
-    arrays = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(study._state)]
+    arrays = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(study._learner.remember()[:2])]
     return arrays, study.arms, study.users, study.log().to_pydict(), study.log_evidence
 
 

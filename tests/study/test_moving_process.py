@@ -18,6 +18,7 @@ import pytest
 from cocobandits import SmcConfig, Study
 from cocobandits.errors import ConflictError, CrashedError, NumericalError, UnknownNameError
 from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change
 from cocobandits.study import moving_process
 from cocobandits.study.moving_process import MOVING_PROCESS, MovingProcess
 from support import designs
@@ -34,14 +35,18 @@ def make_study(policy="coids") -> Study:
     return study
 
 
-def update_there(study: Study, statistics=REWARDED, process=MOVING_PROCESS):
-    return process.update(study.design, KEY, study._state, 0, statistics)
+def change_of(study: Study, user: int, statistics) -> Change:
+    return Change.of(study._learner.users, user, statistics)
+
+
+def update_there(study: Study, statistics=REWARDED, process=MOVING_PROCESS, key=KEY):
+    return process.update(study.design, key, study._state, change_of(study, 0, statistics))
 
 
 @pytest.mark.parametrize("policy", ["coids", "gids", "mtts"])
 def test_particles_are_those_of_this_process(policy):
     study = make_study(policy)
-    here = study._policy.update(KEY, study._state, 0, REWARDED)
+    here = study._policy.update(KEY, study._state, change_of(study, 0, REWARDED))
     there = update_there(study)
     assert jax.tree.structure(there) == jax.tree.structure(here)
     for one, other in zip(jax.tree.leaves(there), jax.tree.leaves(here), strict=True):
@@ -55,21 +60,21 @@ def test_points_of_a_context_and_added_arms_arrive():
     study = make_study()
     study.add_arm("c")
     study.enrol("bob", {})
-    points = study._policy.users(study._state).of(1)[0][::-1]
+    points = study._learner.users.of(1)[0][::-1]
     rewarded = Statistics.empty(3).add(2, 0.7)
-    here = study._policy.update(KEY, study._state, 1, rewarded, points)
-    there = MOVING_PROCESS.update(study.design, KEY, study._state, 1, rewarded, points)
+    change = Change.of(study._learner.users, 1, rewarded, points)
+    here = study._policy.update(KEY, study._state, change)
+    there = MOVING_PROCESS.update(study.design, KEY, study._state, change)
     for one, other in zip(jax.tree.leaves(there), jax.tree.leaves(here), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
-    np.testing.assert_array_equal(there[0].users.of(1)[0], points)
 
 
 def test_other_kinds_of_keys_arrive():
     study = make_study()
     key = jax.random.key(3, impl="rbg")
-    [here, _] = study._policy.update(key, study._state, 0, REWARDED)
-    [there, _] = MOVING_PROCESS.update(study.design, key, study._state, 0, REWARDED)
-    np.testing.assert_array_equal(here.posterior.particles, there.posterior.particles)
+    [here, _] = study._policy.update(key, study._state, change_of(study, 0, REWARDED))
+    [there, _] = update_there(study, key=key)
+    np.testing.assert_array_equal(here.particles, there.particles)
 
 
 def test_studies_share_the_process():
@@ -124,7 +129,7 @@ def test_killed_process_is_replaced(deadly):
     killed, deadly[0] = process.pid, 1
     [again, _] = update_there(study, process=process)
     assert process.pid not in (None, killed)
-    np.testing.assert_array_equal(again.posterior.particles, here.posterior.particles)
+    np.testing.assert_array_equal(again.particles, here.particles)
 
 
 def test_two_killed_processes_are_told(deadly):
@@ -152,7 +157,7 @@ def test_error_while_reading_an_answer_leaves_nothing_for_the_next(monkeypatch):
             update_there(study, process=process)
     found, _ = update_there(study, other, process)
     assert process.pid != pid
-    np.testing.assert_array_equal(found.posterior.particles, expected.posterior.particles)
+    np.testing.assert_array_equal(found.particles, expected.particles)
 
 
 class Arm(StrEnum):

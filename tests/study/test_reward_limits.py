@@ -91,7 +91,7 @@ def test_rewards_forty_deviations_outside_leave_everything_finite(policy):
             assert np.all(np.isfinite(probabilities))
             assert probabilities.sum() == pytest.approx(1.0, abs=1e-9)
             study.reward(decision.id, reward)
-    for leaf in jax.tree.leaves(study._state):
+    for leaf in jax.tree.leaves(study._learner.remember()[:2]):
         assert np.all(np.isfinite(np.asarray(leaf)))
     for user in users:
         for told in study.explain(user).arms.values():

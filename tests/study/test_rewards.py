@@ -96,7 +96,7 @@ def test_yes_and_no_are_taken_as_they_come(value):
     decision = study.decide("anna")
     study.reward(decision.id, value)
     study.reward(decision.id, float(value))  # the same again is harmless
-    statistics = study._policy.users(study._state).of(0)[1]
+    statistics = study._learner.users.of(0)[1]
     arm = study.design.arms.index(decision.arm)
     assert float(statistics.count[arm]) == 1.0
     assert float(statistics.total[arm]) == (2.0 if value else -2.0)

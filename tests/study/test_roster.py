@@ -100,7 +100,8 @@ def test_choice_among_some_is_the_policys_own(policy):
     study = make_study(policy, floor=0.1)
     for _ in range(3):
         serve(study)
-    expected = np.asarray(study._policy.probabilities(study._state, 0, (0, 2)), dtype=float)
+    users = study._learner.users
+    expected = np.asarray(study._policy.probabilities(study._state, users, 0, (0, 2)))
     decision = study.decide("anna", ["c", "a"])
     assert decision.eligible == ("a", "c")
     assert list(decision.weights) == list(decision.probabilities) == ARMS
@@ -237,7 +238,7 @@ def test_added_arm_is_chosen_from_then_on(policy):
     study.close(decision.id)
     chosen = study.decide("anna", ["d"])
     study.reward(chosen.id, 1.9)
-    assert float(study._policy.users(study._state).of(0)[1].count.sum()) == 5
+    assert float(study._learner.users.of(0)[1].count.sum()) == 5
     if policy != "uniform":
         told = study.explain("anna").arms
         assert told["d"].mean > 0.5

@@ -214,13 +214,14 @@ def test_total_uncertainty_is_the_variance_of_the_next_reward():
     study = make_study()
     study.enrol("anna", {"age": 34})
     serve(study, "anna", 0.7)
-    context, statistics = study._policy.users(study._state).of(0)
+    context, statistics = study._learner.users.of(0)
     rewards = jax.numpy.linspace(-4.0, 4.0, 4001)
 
     def read(belief):
         return belief.predictive(rewards)
 
-    log_weights, densities = study._policy.read(study._state, context, statistics, read)
+    users = study._learner.users
+    log_weights, densities = study._policy.read(study._state, users, context, statistics, read)
     density = np.tensordot(np.exp(log_weights), np.asarray(densities), axes=1)
     step = float(rewards[1] - rewards[0])
     mean = (density * np.asarray(rewards)).sum(axis=1) * step
@@ -288,13 +289,13 @@ def test_long_histories_compile_nothing_and_keep_their_size():
         if "backend_compile" in event:
             compiled.append(event)
 
-    sizes = [leaf.shape for leaf in jax.tree.leaves(study._state)]
+    sizes = [leaf.shape for leaf in jax.tree.leaves(study._learner.remember()[:2])]
     jax.monitoring.register_event_duration_secs_listener(listener)
     for _ in range(500):
         serve(study, "anna", float(generator.normal(0.5, 0.1)))
-    assert [leaf.shape for leaf in jax.tree.leaves(study._state)] == sizes
+    assert [leaf.shape for leaf in jax.tree.leaves(study._learner.remember()[:2])] == sizes
     assert compiled == []
-    assert float(study._policy.users(study._state).of(0)[1].count.sum()) == 600
+    assert float(study._learner.users.of(0)[1].count.sum()) == 600
 
 
 def test_a_million_earlier_decisions_add_no_work():
@@ -321,7 +322,7 @@ def test_interval_of_a_narrow_belief_is_narrow(policy):
     """After 400 rewards of every arm, nine tenths lie within 1.645 σ/√n of the average."""
     study = make_study(policy)
     study.enrol("anna", {"age": 34})
-    statistics = study._policy.users(study._state).of(0)[1]
+    statistics = study._learner.users.of(0)[1]
     many = statistics._replace(
         count=statistics.count + 400,
         total=statistics.total + 400 * 0.1234,

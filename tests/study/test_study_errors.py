@@ -49,7 +49,7 @@ def study():
 
 
 def _fingerprint(study: Study) -> list:
-    arrays = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(study._state)]
+    arrays = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(study._learner.remember()[:2])]
     log = study._log
     return [arrays, study.users, dict(study._open), list(log.rewards), list(log.statuses)]
 

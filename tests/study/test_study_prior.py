@@ -78,8 +78,9 @@ def test_population_shows_the_average_belief_about_newcomers(policy):
         return belief.cumulative(edges)
 
     encoded = jnp.asarray(study.design.encode_context(ANNA))
-    empty = study._policy.users(study._state).of(200)[1]
-    log_weights, cumulative = study._policy.read(study._state, encoded, empty, read)
+    empty = study._learner.users.of(200)[1]
+    users = study._learner.users
+    log_weights, cumulative = study._policy.read(study._state, users, encoded, empty, read)
     shares = np.exp(log_weights) / np.exp(log_weights).sum()
     expected = np.diff(np.tensordot(shares, np.asarray(cumulative), axes=1), axis=1)
     for number, arm in enumerate(study.design.arms):
@@ -97,7 +98,7 @@ def test_prior_is_a_snapshot():
     study = make_study("npm-ts")
     before = study.prior(ANNA)
     mean = np.array(before.mean())
-    statistics = study._policy.users(study._state).of(0)[1]
+    statistics = study._learner.users.of(0)[1]
     assert np.abs(np.asarray(before.condition(statistics).mean()) - mean).max() > 0.01
     np.testing.assert_array_equal(study.prior(ANNA).mean(), mean)
     study.reward(study.decide("bob").id, 29.0)

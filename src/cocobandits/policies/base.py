@@ -1,14 +1,18 @@
 """The contract that every policy meets, and what a policy may be asked to explain.
 
-A policy is a learner with a pure interface: a state goes in, a state comes out. It is told who
-enrolled (`enrol`) and whose statistics changed (`update`), and gives the exact probability of each
-arm for a user (`probabilities`). Drawing the arm is the caller's.
+A policy is a learner with a pure interface: a state goes in, a state comes out. The study owns the
+table of users and passes it in; a policy keeps no copy. `enrol` follows a new user, `update` a
+change of one user, and `probabilities` returns the exact arm probabilities. The caller draws.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.inference.smc import SmcInfo
@@ -25,7 +29,7 @@ Arms = tuple[int, ...] | None
 
 @dataclass(frozen=True)
 class Problem:
-    """What every policy is told about a study, in standardised units.
+    """What every policy knows about a study, in standardised units.
 
     Attributes:
         num_arms: K.
@@ -47,7 +51,7 @@ class Problem:
         return replace(self, num_arms=self.num_arms + 1)
 
     def known_noise(self) -> float:
-        """Return the noise, for policies that must be told it.
+        """Return the noise, for policies that need it.
 
         Raises:
             ConfigurationError: it is not known.
@@ -61,7 +65,7 @@ class Problem:
 
 
 class Readings(NamedTuple):
-    """Something read off the belief of every particle, with the particles' weights.
+    """Values computed from the belief of every particle, with the particles' weights.
 
     `values` has a leading particle axis; a policy with one fixed belief has one particle.
     """
@@ -71,60 +75,47 @@ class Readings(NamedTuple):
 
 
 class Policy(ABC, Generic[S]):
-    """One way of choosing arms. `S` is its state, a tree of arrays."""
+    """One way of choosing arms. `S` is its state, a tree of arrays; None if it needs no memory.
+
+    `users` is always the study's table as it is now. Rows are numbered in the order of enrolment.
+    """
+
+    problem: Problem
 
     @abstractmethod
     def init(self, rng_key: RngKey) -> S:
         """Make the state before anyone has enrolled."""
 
     @property
-    @abstractmethod
     def mean_range(self) -> tuple[float, float]:
-        """Where the policy holds arm means possible."""
+        """Where the policy holds arm means possible; by default the declared range."""
+        return self.problem.reward_range
+
+    def enrol(self, state: S, users: UserTable) -> S:
+        """Follow the enrolment of the last user of the table."""
+        del users
+        return state
 
     @abstractmethod
-    def users(self, state: S) -> UserTable:
-        """Read the users, in the order of their enrolment."""
-
-    @abstractmethod
-    def enrol(self, state: S, context: PossibleContext) -> S:
-        """Add a user without rewards; users are numbered from zero."""
-
-    @abstractmethod
-    def update(
-        self,
-        rng_key: RngKey,
-        state: S,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
-    ) -> tuple[S, SmcInfo | None]:
-        """Replace a user's statistics, and context if one is given, and learn from it.
+    def update(self, rng_key: RngKey, state: S, change: Change) -> tuple[S, SmcInfo | None]:
+        """Learn from a change of one user's statistics or context.
 
         Raises:
             NumericalError: the change cannot be explained; the state given stays valid.
         """
 
-    def reweigh(
-        self,
-        rng_key: RngKey,
-        state: S,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
-    ) -> tuple[S, SmcInfo | None, bool]:
-        """Replace a user's statistics as `update` does, but never move particles.
+    def reweigh(self, rng_key: RngKey, state: S, change: Change) -> tuple[S, SmcInfo | None, bool]:
+        """Learn as `update` does, but never move particles; the last value says if moves are due.
 
-        The last answer tells whether `update` would have. A policy without particles does not, and
-        has learned all there is.
+        A policy without particles has none to move.
 
         Raises:
             NumericalError: the change cannot be explained; the state given stays valid.
         """
-        return *self.update(rng_key, state, user, statistics, context), False
+        return *self.update(rng_key, state, change), False
 
     @abstractmethod
-    def probabilities(self, state: S, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(self, state: S, users: UserTable, user: int, arms: Arms = None) -> ArmVector:
         """Compute the exact probability of each arm for a user.
 
         With `arms`, at least two numbers in rising order, only these can be chosen: one probability
@@ -132,91 +123,80 @@ class Policy(ABC, Generic[S]):
         """
 
     @abstractmethod
-    def add_arm(self, rng_key: RngKey, state: S) -> tuple["Policy[S]", S]:
+    def add_arm(self, rng_key: RngKey, state: S, users: UserTable) -> tuple["Policy[S]", S]:
         """Make the policy and the state of the same study with one more arm, the last.
 
-        What was learned stays, and the new arm has its prior.
+        `users` has a column for the new arm. What was learned stays, and the new arm has its prior.
         """
 
     def read(
         self,
         state: S,
+        users: UserTable,
         context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings | None:
-        """Read something off every particle's belief; None for a policy without beliefs.
+        """Apply a function to every particle's belief; None for a policy without beliefs.
 
-        `read_fn` must be hashable and the same object from call to call, or it is compiled anew.
+        `read_fn` must be hashable and the same object in every call, or it is compiled again.
         """
-        del state, context, statistics, read_fn
+        del state, users, context, statistics, read_fn
         return None
 
-    def motives(self, state: S, user: int, arms: Arms = None) -> Motives | None:
-        """Say what the probabilities for a user are for; None for a policy that cannot tell."""
-        del state, user, arms
+    def motives(self, state: S, users: UserTable, user: int, arms: Arms = None) -> Motives | None:
+        """Split the probabilities for a user by purpose; None for a policy that cannot."""
+        del state, users, user, arms
         return None
 
     def hyperparameters(self, state: S) -> Readings | None:
-        """Read what every particle has learned besides the population; None if nothing is."""
+        """Return the hyperparameters that every particle has learned; None if there are none."""
         del state
         return None
 
-    def prior(self, state: S, context: PossibleContext) -> Belief | None:
-        """Return the belief about somebody new; None for a policy without beliefs."""
-        del state, context
+    def log_evidence(self, state: S) -> float | None:
+        """Return the log of p(all rewards) under the model; None for a policy without particles."""
+        del state
+        return None
+
+    def prior(self, state: S, users: UserTable, context: PossibleContext) -> Belief | None:
+        """Return the belief about a new user; None for a policy without beliefs."""
+        del state, users, context
         return None
 
 
-class PlainState(NamedTuple):
-    """The state of a policy whose only memory is the table of users."""
+def with_rows(state: S, num_rows: int) -> S:
+    """Pad every array of a state with zeros to as many rows; numbers stay as they are."""
 
-    users: UserTable
+    def pad(rows: Array) -> Array:
+        if rows.ndim == 0 or len(rows) == num_rows:
+            return rows
+        return jnp.pad(rows, ((0, num_rows - len(rows)),) + ((0, 0),) * (rows.ndim - 1))
+
+    return jax.tree.map(pad, state)
 
 
-class PlainPolicy(Policy[PlainState]):
-    """A policy whose only memory is the table of users."""
+class PlainPolicy(Policy[None]):
+    """A policy that decides from the table of users alone."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    @property
-    def mean_range(self) -> tuple[float, float]:
-        """The declared range."""
-        return self.problem.reward_range
+    def init(self, rng_key: RngKey) -> None:
+        """Keep nothing."""
 
-    def init(self, rng_key: RngKey) -> PlainState:
-        """Make an empty table."""
-        del rng_key
-        return PlainState(UserTable.empty(len(self.problem.features), self.problem.num_arms))
-
-    def users(self, state: PlainState) -> UserTable:
-        """Read the users."""
-        return state.users
-
-    def enrol(self, state: PlainState, context: PossibleContext) -> PlainState:
-        """Add a row."""
-        return PlainState(state.users.append(context))
-
-    def update(
-        self,
-        rng_key: RngKey,
-        state: PlainState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
-    ) -> tuple[PlainState, None]:
-        """Replace a row."""
-        del rng_key
-        return PlainState(Change.of(state.users, user, statistics, context).applied()), None
+    def update(self, rng_key: RngKey, state: None, change: Change) -> tuple[None, None]:
+        """Keep nothing: the table has it all."""
+        del rng_key, state, change
+        return None, None
 
     def add_arm(
-        self, rng_key: RngKey, state: PlainState
-    ) -> tuple["Policy[PlainState]", PlainState]:
-        """Add a column."""
-        del rng_key
-        return self.widened(self.problem.with_arm()), PlainState(state.users.with_arm())
+        self, rng_key: RngKey, state: None, users: UserTable
+    ) -> tuple["Policy[None]", None]:
+        """Go on with one more arm."""
+        del rng_key, state, users
+        return self.widened(self.problem.with_arm()), None
 
     @abstractmethod
-    def widened(self, problem: Problem) -> "Policy[PlainState]":
+    def widened(self, problem: Problem) -> "Policy[None]":
         """Make the same policy for a problem with another arm."""

@@ -26,14 +26,7 @@ from cocobandits.policies.relearning import relearn
 from cocobandits.types import ArmVector, LogWeights, Particles, PossibleContext, RngKey
 
 
-class CocoState(NamedTuple):
-    """All users, and the particles that explain them."""
-
-    users: UserTable
-    posterior: smc.SmcState
-
-
-class CocoPolicy(Policy[CocoState]):
+class CocoPolicy(Policy[smc.SmcState]):
     """Learn the population from all users, and choose for each."""
 
     def __init__(
@@ -55,66 +48,48 @@ class CocoPolicy(Policy[CocoState]):
         """The range of the population model."""
         return self.model.mean_range
 
-    def init(self, rng_key: RngKey) -> CocoState:
+    def init(self, rng_key: RngKey) -> smc.SmcState:
         """Draw particles from the prior."""
-        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
-        return CocoState(users, smc.init(rng_key, self.model.num_parameters, self.inference))
-
-    def users(self, state: CocoState) -> UserTable:
-        """Read the users."""
-        return state.users
-
-    def enrol(self, state: CocoState, context: PossibleContext) -> CocoState:
-        """Add a row; a context alone says nothing about the population of arm means."""
-        return state._replace(users=state.users.append(context))
+        return smc.init(rng_key, self.model.num_parameters, self.inference)
 
     def update(
-        self,
-        rng_key: RngKey,
-        state: CocoState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
-    ) -> tuple[CocoState, smc.SmcInfo]:
+        self, rng_key: RngKey, state: smc.SmcState, change: Change
+    ) -> tuple[smc.SmcState, smc.SmcInfo]:
         """Bring the particles to the posterior that the new statistics imply.
 
         Raises:
             NumericalError: no particle can explain the change.
         """
-        change = Change.of(state.users, user, statistics, context)
-        path = HistoryPath(self.model)
-        posterior, info = smc.step(rng_key, state.posterior, path, change, self.inference)
-        return CocoState(change.applied(), posterior), info
+        return smc.step(rng_key, state, HistoryPath(self.model), change, self.inference)
 
     def reweigh(
-        self,
-        rng_key: RngKey,
-        state: CocoState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
-    ) -> tuple[CocoState, smc.SmcInfo, bool]:
-        """Follow the new statistics by weights alone, and tell whether moves are due.
+        self, rng_key: RngKey, state: smc.SmcState, change: Change
+    ) -> tuple[smc.SmcState, smc.SmcInfo, bool]:
+        """Follow the change by weights alone, and report whether moves are due.
 
         Raises:
             NumericalError: no particle can explain the change.
         """
         del rng_key
-        change = Change.of(state.users, user, statistics, context)
-        posterior, info = smc.reweigh(state.posterior, HistoryPath(self.model), change)
-        after = CocoState(change.applied(), posterior)
-        return after, info, smc.is_due(posterior, info, self.inference)
+        after, info = smc.reweigh(state, HistoryPath(self.model), change)
+        return after, info, smc.is_due(after, info, self.inference)
 
-    def probabilities(self, state: CocoState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: smc.SmcState, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
-        return _combine(self.acquisition, self.model, self._case(state, user, arms))
+        return _combine(self.acquisition, self.model, self._case(state, users, user, arms))
 
-    def motives(self, state: CocoState, user: int, arms: Arms = None) -> Motives | None:
+    def motives(
+        self, state: smc.SmcState, users: UserTable, user: int, arms: Arms = None
+    ) -> Motives | None:
         """Ask the acquisition."""
-        return _motives(self.acquisition, self.model, self._case(state, user, arms))
+        return _motives(self.acquisition, self.model, self._case(state, users, user, arms))
 
-    def add_arm(self, rng_key: RngKey, state: CocoState) -> tuple["CocoPolicy", CocoState]:
-        """Give every particle a new arm from its prior, or learn all users anew.
+    def add_arm(
+        self, rng_key: RngKey, state: smc.SmcState, users: UserTable
+    ) -> tuple["CocoPolicy", smc.SmcState]:
+        """Give every particle a new arm from its prior, or relearn from all users.
 
         Where the wider model has all parameters of this one, what was learned stays as it is. The
         grid of a log-density has not: its population is learned again from all rewards.
@@ -128,39 +103,42 @@ class CocoPolicy(Policy[CocoState]):
                 "Expected a policy that was built by name; got one that was put together by hand. "
                 "Build it with cocobandits.policies.registry.build_policy."
             )
-        policy, users = self._rebuild(self.problem.with_arm()), state.users.with_arm()
+        policy = self._rebuild(self.problem.with_arm())
         if policy.model != self.model.with_arm():
-            return policy, CocoState(users, relearn(rng_key, policy.model, users, policy.inference))
-        particles = self.model.widened(rng_key, state.posterior.particles)
-        return policy, CocoState(users, state.posterior._replace(particles=particles))
+            return policy, relearn(rng_key, policy.model, users, policy.inference)
+        particles = self.model.widened(rng_key, state.particles)
+        return policy, state._replace(particles=particles)
 
-    def _case(self, state: CocoState, user: int, arms: Arms) -> "_Case":
+    def _case(self, state: smc.SmcState, users: UserTable, user: int, arms: Arms) -> "_Case":
         chosen = None if arms is None else self.model.selection(arms)
-        context, statistics = state.users.of(user)
-        return _Case(state.posterior, context, statistics, chosen)
+        context, statistics = users.of(user)
+        return _Case(state, context, statistics, chosen)
 
     def read(
         self,
-        state: CocoState,
+        state: smc.SmcState,
+        users: UserTable,
         context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings:
-        """Read something off every particle's belief about a user."""
-        values = _read(self.model, read_fn, state.posterior.particles, context, statistics)
-        return Readings(state.posterior.log_weights, values)
+        """Apply a function to every particle's belief about a user."""
+        del users
+        values = _read(self.model, read_fn, state.particles, context, statistics)
+        return Readings(state.log_weights, values)
 
-    def hyperparameters(self, state: CocoState) -> Readings:
+    def hyperparameters(self, state: smc.SmcState) -> Readings:
         """Ask the model, particle by particle."""
-        posterior = state.posterior
-        return Readings(
-            posterior.log_weights, jax.vmap(self.model.hyperparameters)(posterior.particles)
-        )
+        return Readings(state.log_weights, jax.vmap(self.model.hyperparameters)(state.particles))
 
-    def prior(self, state: CocoState, context: PossibleContext) -> Belief:
+    def log_evidence(self, state: smc.SmcState) -> float:
+        """Return the particle estimate of log p(all rewards)."""
+        return float(state.log_evidence)
+
+    def prior(self, state: smc.SmcState, users: UserTable, context: PossibleContext) -> Belief:
         """Average the populations of all particles."""
-        posterior = state.posterior
-        return _marginal(self.model, posterior.particles, posterior.log_weights, context)
+        del users
+        return _marginal(self.model, state.particles, state.log_weights, context)
 
 
 class _Case(NamedTuple):

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 
 from cocobandits.errors import UnsupportedError
 from cocobandits.models.base import Belief, PopulationModel, Statistics
-from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem, Readings
+from cocobandits.models.histories import UserTable
+from cocobandits.policies.base import Arms, PlainPolicy, Problem, Readings
 from cocobandits.types import ArmVector, PossibleContext
 
 
@@ -29,16 +30,19 @@ class FixedPriorPolicy(PlainPolicy):
         """The range of the population model."""
         return self.model.mean_range
 
-    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: None, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Compute P(arm is best) for a user."""
+        del state
         chosen = None if arms is None else self.model.selection(arms)
-        return _best_probability(self.model, *state.users.of(jnp.asarray(user)), chosen)
+        return _best_probability(self.model, *users.of(jnp.asarray(user)), chosen)
 
     def widened(self, problem: Problem) -> "FixedPriorPolicy":
-        """Ask the model to say the same of another arm.
+        """Widen the model.
 
         Raises:
-            UnsupportedError: it was told about the arms there were.
+            UnsupportedError: its population was given for the present arms.
         """
         wider = self.model.with_arm()
         if wider is None:
@@ -50,18 +54,19 @@ class FixedPriorPolicy(PlainPolicy):
 
     def read(
         self,
-        state: PlainState,
+        state: None,
+        users: UserTable,
         context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings:
-        """Read off the one belief there is."""
-        del state
+        """Apply the function to the one belief."""
+        del state, users
         return Readings(jnp.zeros(1), _read(self.model, read_fn, context, statistics))
 
-    def prior(self, state: PlainState, context: PossibleContext) -> Belief:
+    def prior(self, state: None, users: UserTable, context: PossibleContext) -> Belief:
         """Return the population itself."""
-        del state
+        del state, users
         return _marginal(self.model, context)
 
 

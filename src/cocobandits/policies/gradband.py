@@ -45,8 +45,8 @@ from cocobandits.checks import check_numbers, check_whole, freeze, is_number
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Policy, Problem
-from cocobandits.types import ArmVector, PossibleContext, RngKey, Scalar
+from cocobandits.policies.base import Arms, Policy, Problem, with_rows
+from cocobandits.types import ArmVector, RngKey, Scalar
 
 # Rewards of which an arm is given so few at first: enough to have an average.
 _START = 1e-6
@@ -116,14 +116,7 @@ class Lessons(NamedTuple):
     num_steps: Int[Array, " user"]
 
 
-class GradBandState(NamedTuple):
-    """All users, and what their rewards have taught."""
-
-    users: UserTable
-    lessons: Lessons
-
-
-class GradBandPolicy(Policy[GradBandState]):
+class GradBandPolicy(Policy[Lessons]):
     """Eliminate each user's arms softly, and learn from all users how softly."""
 
     def __init__(self, problem: Problem, settings: GradBandSettings) -> None:
@@ -136,62 +129,37 @@ class GradBandPolicy(Policy[GradBandState]):
         told = high, deviation**2, *plan, *settings.softness_range
         self._told = Told(*(jnp.asarray(number, dtype=float) for number in told))
 
-    @property
-    def mean_range(self) -> tuple[float, float]:
-        """The declared range."""
-        return self.problem.reward_range
-
-    def init(self, rng_key: RngKey) -> GradBandState:
+    def init(self, rng_key: RngKey) -> Lessons:
         """Start with the first softness."""
         del rng_key
-        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
-        blank, none = jnp.zeros(len(users.contexts)), jnp.zeros(len(users.contexts), dtype=int)
+        blank, none = jnp.zeros(0), jnp.zeros(0, dtype=int)
         softness = jnp.asarray(float(self.settings.softness))
         start = softness, jnp.zeros(()), jnp.zeros((), dtype=int)
-        return GradBandState(users, Lessons(*start, blank, blank, none))
+        return Lessons(*start, blank, blank, none)
 
-    def users(self, state: GradBandState) -> UserTable:
-        """Read the users."""
-        return state.users
+    def enrol(self, state: Lessons, users: UserTable) -> Lessons:
+        """Make room for as many users as the table has."""
+        return with_rows(state, len(users.contexts))
 
-    def enrol(self, state: GradBandState, context: PossibleContext) -> GradBandState:
-        """Add a row."""
-        users = state.users.append(context)
-        more = len(users.contexts) - len(state.users.contexts)
-        if not more:
-            return state._replace(users=users)
-        *numbers, gradients, products, steps = state.lessons
-        longer = (jnp.pad(rows, (0, more)) for rows in (gradients, products, steps))
-        return GradBandState(users, Lessons(*numbers, *longer))
-
-    def update(
-        self,
-        rng_key: RngKey,
-        state: GradBandState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
-    ) -> tuple[GradBandState, None]:
-        """Replace a row, and learn from it if it is one more reward."""
+    def update(self, rng_key: RngKey, state: Lessons, change: Change) -> tuple[Lessons, None]:
+        """Learn from the change if it is one more reward."""
         del rng_key
-        change = Change.of(state.users, user, statistics, context)
-        table = state.users.statistics
-        lessons = learn(state.lessons, table, change.user, statistics, self._told)
-        return GradBandState(change.applied(), lessons), None
+        table = change.table.statistics
+        return learn(state, table, change.user, change.statistics, self._told), None
 
-    def probabilities(self, state: GradBandState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: Lessons, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Compute π_w of the user's own statistics, gaps being to the best of the arms given."""
         chosen = None if arms is None else jnp.asarray(arms)
-        softness = state.lessons.softness
-        return _probabilities(softness, state.users.statistics, user, self._told, chosen)
+        return _probabilities(state.softness, users.statistics, user, self._told, chosen)
 
     def add_arm(
-        self, rng_key: RngKey, state: GradBandState
-    ) -> tuple["GradBandPolicy", GradBandState]:
-        """Add a column; the softness and the sums stay."""
-        del rng_key
-        policy = GradBandPolicy(self.problem.with_arm(), self.settings)
-        return policy, state._replace(users=state.users.with_arm())
+        self, rng_key: RngKey, state: Lessons, users: UserTable
+    ) -> tuple["GradBandPolicy", Lessons]:
+        """Keep the softness and the sums."""
+        del rng_key, users
+        return GradBandPolicy(self.problem.with_arm(), self.settings), state
 
 
 def elimination(statistics: Statistics, top: Scalar, variance: Scalar) -> ArmVector:

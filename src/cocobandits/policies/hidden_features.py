@@ -59,9 +59,8 @@ class Entries(NamedTuple):
 
 
 class HiddenState(NamedTuple):
-    """All users, what their rewards were entered with, and where random starts come from."""
+    """What all rewards were entered with, and where random starts come from."""
 
-    users: UserTable
     entries: Entries
     key_words: UInt32[Array, " word"]
 
@@ -98,7 +97,9 @@ class Form(ABC):
     kinds: FeatureKinds
 
     @abstractmethod
-    def surroundings(self, state: HiddenState, user: Int[Array, ""]) -> Surroundings:
+    def surroundings(
+        self, state: HiddenState, users: UserTable, user: Int[Array, ""]
+    ) -> Surroundings:
         """Add up what all but the user have put into the sums; starts have deviation one."""
 
     @abstractmethod
@@ -115,8 +116,11 @@ class Form(ABC):
 class Published(Form):
     """Arms have the features (one-hot, hidden), and users own the weights."""
 
-    def surroundings(self, state: HiddenState, user: Int[Array, ""]) -> Surroundings:
+    def surroundings(
+        self, state: HiddenState, users: UserTable, user: Int[Array, ""]
+    ) -> Surroundings:
         """Add up C and d over users; nobody else has a say in A and b."""
+        del users
         num_arms, num_hidden = state.entries.residuals.shape[1:]
         alone = jax.tree.map(lambda leaf: jnp.sum(leaf.at[user].set(0.0), axis=0), state.entries)
         lifts = jax.vmap(lambda seen: _lift(seen, num_hidden))(jnp.eye(num_arms))
@@ -144,10 +148,12 @@ class Published(Form):
 class Transposed(Form):
     """Users have the features (terms of the context, hidden), and arms own the weights."""
 
-    def surroundings(self, state: HiddenState, user: Int[Array, ""]) -> Surroundings:
+    def surroundings(
+        self, state: HiddenState, users: UserTable, user: Int[Array, ""]
+    ) -> Surroundings:
         """Add up A and b over users; nobody else has a say in C and d."""
         num_arms, num_hidden = state.entries.residuals.shape[1:]
-        terms = jax.vmap(partial(expected_terms, self.kinds))(state.users.contexts)
+        terms = jax.vmap(partial(expected_terms, self.kinds))(users.contexts)
         lifts = jax.vmap(lambda seen: _lift(seen, num_hidden))(terms)
         alone = jax.tree.map(lambda leaf: leaf.at[user].set(0.0), state.entries)
         precision = jnp.einsum("upq,uaqr,usr->aps", lifts, alone.features, lifts)
@@ -192,10 +198,10 @@ def _pool(terms: Float[Array, "arm *shape"]) -> Float[Array, "arm *shape"]:
 
 
 def surroundings(
-    form: Form, state: HiddenState, user: Int[Array, ""], scales: Scales
+    form: Form, state: HiddenState, users: UserTable, user: Int[Array, ""], scales: Scales
 ) -> Surroundings:
     """Add up what all but the user have put into the sums, and the ridge."""
-    lifts, others, starts = form.surroundings(state, user)
+    lifts, others, starts = form.surroundings(state, users, user)
     ridged = others._replace(
         weight_precision=others.weight_precision + scales.ridge * _eyes(others.weight_shift),
         feature_precision=others.feature_precision + scales.ridge * _eyes(others.feature_shift),
@@ -234,8 +240,8 @@ def hidden_features(around: Surroundings, sums: Sums) -> Float[Array, "arm hidde
 
 @partial(jax.jit, static_argnames="form")
 def entered(form: Form, state: HiddenState, change: Change, scales: Scales) -> Entries:
-    """Make the entries after a change, which the table of the state shows already."""
-    around = surroundings(form, state, change.user, scales)
+    """Make the entries after a change."""
+    around = surroundings(form, state, change.applied(), change.user, scales)
     old_context, old = change.table.of(change.user)
     is_same = (change.statistics.count == old.count) & (change.statistics.total == old.total)
     is_further = jnp.all(is_same | (change.statistics.count > old.count))

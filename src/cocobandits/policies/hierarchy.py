@@ -40,9 +40,8 @@ NumpyMatrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
 class HierarchyState(NamedTuple):
-    """All users, what their rewards say about the coefficients, and Σ as told or fitted."""
+    """What all rewards say about the coefficients, and Σ as given or fitted."""
 
-    users: UserTable
     sums: Sums
     covariance: Float[Array, "arm arm"]
 
@@ -65,48 +64,32 @@ class HierarchyPolicy(Policy[HierarchyState]):
     def widened(self, problem: Problem) -> "HierarchyPolicy":
         """Make the same policy for a problem with another arm, whose coefficients come last."""
 
-    @property
-    def mean_range(self) -> tuple[float, float]:
-        """The declared range; Gaussian tails reach beyond it."""
-        return self.problem.reward_range
-
     def init(self, rng_key: RngKey) -> HierarchyState:
         """Start from the prior of the coefficients."""
         del rng_key
-        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
-        return HierarchyState(users, prior_sums(self.model), self.model.covariance())
-
-    def users(self, state: HierarchyState) -> UserTable:
-        """Read the users."""
-        return state.users
-
-    def enrol(self, state: HierarchyState, context: PossibleContext) -> HierarchyState:
-        """Add a row; a context alone says nothing about the coefficients."""
-        return state._replace(users=state.users.append(context))
+        return HierarchyState(prior_sums(self.model), self.model.covariance())
 
     def update(
-        self,
-        rng_key: RngKey,
-        state: HierarchyState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
+        self, rng_key: RngKey, state: HierarchyState, change: Change
     ) -> tuple[HierarchyState, None]:
         """Replace the user's terms in the sums, and fit the covariance if it is not known."""
         del rng_key
-        change = Change.of(state.users, user, statistics, context)
-        before, after = change.table.of(user), (change.context, statistics)
+        before, after = change.table.of(change.user), (change.context, change.statistics)
         sums = replaced(self._model(state), state.sums, before, after)
-        learned = HierarchyState(change.applied(), sums, state.covariance)
-        return (learned if self.prior_users is None else self._fitted(learned)), None
+        learned = HierarchyState(sums, state.covariance)
+        if self.prior_users is None:
+            return learned, None
+        return self._fitted(learned, change.applied()), None
 
-    def probabilities(self, state: HierarchyState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: HierarchyState, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Compute P(arm is best) for a user."""
         chosen = None if arms is None else jnp.asarray(arms)
-        return _best_probability(self._belief(state, *state.users.of(user)), chosen)
+        return _best_probability(self._belief(state, *users.of(user)), chosen)
 
     def add_arm(
-        self, rng_key: RngKey, state: HierarchyState
+        self, rng_key: RngKey, state: HierarchyState, users: UserTable
     ) -> tuple["HierarchyPolicy", HierarchyState]:
         """Give the new arm coefficients of its own, of which nothing is known.
 
@@ -114,30 +97,35 @@ class HierarchyPolicy(Policy[HierarchyState]):
         covariance that is fitted knows of nothing that it has in common with them.
 
         Raises:
-            UnsupportedError: the policy was told of the arms there were.
+            UnsupportedError: the policy was configured for the present arms.
         """
+        del users
         policy = self.widened(self.problem.with_arm())
         fresh, size = policy.init(rng_key), self.problem.num_arms
         covariance = fresh.covariance
         if self.prior_users is not None:
             covariance = covariance.at[size:, :size].set(0.0).at[:size, size:].set(0.0)
         covariance = covariance.at[:size, :size].set(state.covariance)
-        sums = state.sums.widened(fresh.sums)
-        return policy, HierarchyState(state.users.with_arm(), sums, covariance)
+        return policy, HierarchyState(state.sums.widened(fresh.sums), covariance)
 
     def read(
         self,
         state: HierarchyState,
+        users: UserTable,
         context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings:
-        """Read off the one belief there is."""
+        """Apply the function to the one belief."""
+        del users
         values = _read(read_fn, self._belief(state, context, statistics))
         return Readings(jnp.zeros(1), jax.tree.map(lambda leaf: leaf[None], values))
 
-    def prior(self, state: HierarchyState, context: PossibleContext) -> GaussianBelief:
+    def prior(
+        self, state: HierarchyState, users: UserTable, context: PossibleContext
+    ) -> GaussianBelief:
         """Return N(Φ θ̂, Φ Λ⁻¹ Φᵀ + Σ)."""
+        del users
         return self._belief(state, context, Statistics.empty(self.problem.num_arms))
 
     def _belief(
@@ -149,11 +137,11 @@ class HierarchyPolicy(Policy[HierarchyState]):
     def _model(self, state: HierarchyState) -> LinearMixedModel:
         return replace(self.model, user_covariance=state.covariance)
 
-    def _fitted(self, state: HierarchyState) -> HierarchyState:
-        told = self.model.covariance(), jnp.asarray(self.prior_users, dtype=float)
-        covariance = fitted_covariance(self._model(state), state.sums, state.users, told)
+    def _fitted(self, state: HierarchyState, users: UserTable) -> HierarchyState:
+        prior = self.model.covariance(), jnp.asarray(self.prior_users, dtype=float)
+        covariance = fitted_covariance(self._model(state), state.sums, users, prior)
         fitted = state._replace(covariance=covariance)
-        return fitted._replace(sums=sums_of(self._model(fitted), state.users))
+        return fitted._replace(sums=sums_of(self._model(fitted), users))
 
 
 def check_prior_users(settings: Any) -> None:

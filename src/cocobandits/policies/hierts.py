@@ -35,6 +35,7 @@ import numpy as np
 from cocobandits.checks import check_numbers, freeze
 from cocobandits.errors import ConfigurationError, UnsupportedError
 from cocobandits.models.features import num_terms
+from cocobandits.models.histories import UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.policies.base import Arms, Problem
 from cocobandits.policies.hierarchy import (
@@ -130,14 +131,16 @@ class HierTsPolicy(HierarchyPolicy):
         super().__init__(problem, model, settings.prior_users)
         self.settings = settings
 
-    def probabilities(self, state: HierarchyState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: HierarchyState, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Compute P(arm is best), or choose among those not tried yet if all are to be first."""
         if self.settings.tries_all_first:
-            counts = state.users.statistics.count[user]
+            counts = users.statistics.count[user]
             is_untried = (counts if arms is None else counts[jnp.asarray(arms)]) == 0
             if bool(is_untried.any()):
                 return is_untried / jnp.sum(is_untried)
-        return super().probabilities(state, user, arms)
+        return super().probabilities(state, users, user, arms)
 
     def widened(self, problem: Problem) -> "HierTsPolicy":
         """Give the new arm a common mean of its own, and every user the same correlation with it.

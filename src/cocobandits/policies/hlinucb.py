@@ -44,9 +44,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from cocobandits.checks import check_numbers, check_whole
-from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Policy, Problem
+from cocobandits.policies.base import Arms, Policy, Problem, with_rows
 from cocobandits.policies.hidden_features import (
     Entries,
     Form,
@@ -61,8 +60,10 @@ from cocobandits.policies.hidden_features import (
     surroundings,
 )
 from cocobandits.policies.ucb import highest_probability
-from cocobandits.types import ArmVector, Number, PossibleContext, RngKey
+from cocobandits.types import ArmVector, Number, RngKey
 
+# λ and start deviation, then α and α₂.
+Numbers = tuple[Scales, tuple[Number | None, Number]]
 _MOST_HIDDEN = 100
 
 
@@ -107,68 +108,53 @@ class HlinucbPolicy(Policy[HiddenState]):
         hidden_alpha = float(settings.hidden_alpha)
         self._alphas = (None if settings.alpha is None else float(settings.alpha)), hidden_alpha
 
-    @property
-    def mean_range(self) -> tuple[float, float]:
-        """The declared range; least squares may reach beyond it."""
-        return self.problem.reward_range
-
     def init(self, rng_key: RngKey) -> HiddenState:
         """Start without users; the key is kept for the hidden features of whoever comes."""
-        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
-        size = len(users.contexts), self.problem.num_arms, self.settings.num_hidden
-        return HiddenState(users, Entries.empty(*size), jax.random.key_data(rng_key))
+        size = self.problem.num_arms, self.settings.num_hidden
+        return HiddenState(Entries.empty(0, *size), jax.random.key_data(rng_key))
 
-    def users(self, state: HiddenState) -> UserTable:
-        """Read the users."""
-        return state.users
-
-    def enrol(self, state: HiddenState, context: PossibleContext) -> HiddenState:
-        """Add a row, and room for what its rewards will be entered with."""
-        users = state.users.append(context)
-        if len(users.contexts) == len(state.entries.rewards):
-            return state._replace(users=users)
-        return state._replace(users=users, entries=state.entries.padded(0, len(users.contexts)))
+    def enrol(self, state: HiddenState, users: UserTable) -> HiddenState:
+        """Make room for as many users as the table has."""
+        return state._replace(entries=with_rows(state.entries, len(users.contexts)))
 
     def update(
-        self,
-        rng_key: RngKey,
-        state: HiddenState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
+        self, rng_key: RngKey, state: HiddenState, change: Change
     ) -> tuple[HiddenState, None]:
-        """Enter further rewards; after any other change, all of the user's rewards anew."""
+        """Enter further rewards; after any other change, enter all of the user's rewards again."""
         del rng_key
-        change = Change.of(state.users, user, statistics, context)
-        after = state._replace(users=change.applied())
-        return after._replace(entries=entered(self._form, after, change, self._scales)), None
+        return state._replace(entries=entered(self._form, state, change, self._scales)), None
 
-    def probabilities(self, state: HiddenState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: HiddenState, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Give all probability to the highest upper bound."""
-        return highest_probability(self.scores(state, user), arms)
+        return highest_probability(self.scores(state, users, user), arms)
 
-    def scores(self, state: HiddenState, user: int) -> ArmVector:
+    def scores(self, state: HiddenState, users: UserTable, user: int) -> ArmVector:
         """Compute every arm's upper bound for a user."""
-        return _scores(self._form, state, jnp.asarray(user), self._scales, self._alphas)
+        return _scores(self._form, state, users, jnp.asarray(user), (self._scales, self._alphas))
 
-    def add_arm(self, rng_key: RngKey, state: HiddenState) -> tuple["HlinucbPolicy", HiddenState]:
+    def add_arm(
+        self, rng_key: RngKey, state: HiddenState, users: UserTable
+    ) -> tuple["HlinucbPolicy", HiddenState]:
         """Add an arm of which nobody has entered anything."""
-        del rng_key
+        del rng_key, users
         problem = self.problem.with_arm()
         policy = HlinucbPolicy(problem, self.settings, self.is_transposed)
         entries = state.entries.padded(1, problem.num_arms)
-        return policy, state._replace(users=state.users.with_arm(), entries=entries)
+        return policy, state._replace(entries=entries)
 
 
 @partial(jax.jit, static_argnames="form")
 def _scores(
     form: Form,
     state: HiddenState,
+    users: UserTable,
     user: Int[Array, ""],
-    scales: Scales,
-    alphas: tuple[Number | None, Number],
+    numbers: Numbers,
 ) -> ArmVector:
-    around = surroundings(form, state, user, scales)
+    scales, alphas = numbers
+    around = surroundings(form, state, users, user, scales)
     own = jax.tree.map(lambda leaf: leaf[user], state.entries)
     sums = completed(form, around, own)
     hidden = hidden_features(around, sums)

@@ -51,7 +51,7 @@ from cocobandits.checks import check_numbers, freeze
 from cocobandits.errors import ConfigurationError, UnsupportedError
 from cocobandits.models.features import FeatureKinds, expected_terms
 from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
+from cocobandits.policies.base import Arms, PlainPolicy, Problem
 from cocobandits.policies.ucb import highest_probability
 from cocobandits.types import ArmVector, Number
 
@@ -152,14 +152,17 @@ class KmtlUcbPolicy(PlainPolicy):
         told = [float(getattr(settings, name)) for name in Numbers._fields[1:]]
         self._numbers = Numbers(reward_scale, *told)
 
-    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: None, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Give all probability to the highest upper bound."""
-        return highest_probability(self.scores(state, user), arms)
+        return highest_probability(self.scores(state, users, user), arms)
 
-    def scores(self, state: PlainState, user: int) -> ArmVector:
+    def scores(self, state: None, users: UserTable, user: int) -> ArmVector:
         """Compute every arm's upper bound for a user."""
-        rows, given = _rows(state.users), (self._numbers, self._similarity)
-        return _scores(self.problem.features, state.users, rows, jnp.asarray(user), given)
+        del state
+        rows, given = _rows(users), (self._numbers, self._similarity)
+        return _scores(self.problem.features, users, rows, jnp.asarray(user), given)
 
     def widened(self, problem: Problem) -> "KmtlUcbPolicy":
         """Make the same policy for a problem with another arm.

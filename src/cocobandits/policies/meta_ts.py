@@ -42,7 +42,7 @@ from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.histories import Change, UserTable
 from cocobandits.models.mixture.arms import GaussianArms
 from cocobandits.models.mixture.belief import MixtureBelief
-from cocobandits.policies.base import Arms, Policy, Problem, Readings
+from cocobandits.policies.base import Arms, Policy, Problem, Readings, with_rows
 from cocobandits.types import ArmVector, PossibleContext, RngKey, Scalar
 
 
@@ -82,9 +82,8 @@ class Told(NamedTuple):
 
 
 class MetaTsState(NamedTuple):
-    """All users, the priors they started with, and the key that draws are made from."""
+    """The priors that users started with, and the key that draws are made from."""
 
-    users: UserTable
     priors: Normals
     key: UInt32[Array, " word"]
 
@@ -100,73 +99,61 @@ class MetaTsPolicy(Policy[MetaTsState]):
         told = settings.population_mean, *variances, problem.known_noise()
         self._told = Told(*(jnp.asarray(number, dtype=float) for number in told))
 
-    @property
-    def mean_range(self) -> tuple[float, float]:
-        """The declared range; Gaussian tails reach beyond it."""
-        return self.problem.reward_range
-
     def init(self, rng_key: RngKey) -> MetaTsState:
-        """Make an empty table, and keep the key."""
-        users = UserTable.empty(len(self.problem.features), self.problem.num_arms)
-        blank = jnp.zeros_like(users.statistics.count)
-        return MetaTsState(users, Normals(blank, blank), jax.random.key_data(rng_key))
+        """Keep the key."""
+        blank = jnp.zeros((0, self.problem.num_arms))
+        return MetaTsState(Normals(blank, blank), jax.random.key_data(rng_key))
 
-    def users(self, state: MetaTsState) -> UserTable:
-        """Read the users."""
-        return state.users
-
-    def enrol(self, state: MetaTsState, context: PossibleContext) -> MetaTsState:
-        """Add a row, and the prior that earlier users' rewards make."""
-        users = state.users.append(context)
-        start = _start(state.users, state.key, self._told, self.is_drawn)
-        room = ((0, len(users.contexts) - len(state.priors.mean)), (0, 0))
-        priors = Normals(*(jnp.pad(part, room) if room[0][1] else part for part in state.priors))
-        return MetaTsState(users, _write(priors, state.users.num_users, start), state.key)
+    def enrol(self, state: MetaTsState, users: UserTable) -> MetaTsState:
+        """Write down the prior that earlier users' rewards make."""
+        start = _start(users, state.key, self._told, self.is_drawn)
+        priors = with_rows(state.priors, len(users.contexts))
+        return state._replace(priors=_write(priors, users.num_users - 1, start))
 
     def update(
-        self,
-        rng_key: RngKey,
-        state: MetaTsState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
+        self, rng_key: RngKey, state: MetaTsState, change: Change
     ) -> tuple[MetaTsState, None]:
-        """Replace a row; the population is read off the table when somebody enrols."""
-        del rng_key
-        change = Change.of(state.users, user, statistics, context)
-        return state._replace(users=change.applied()), None
+        """Keep the priors; the population is computed from the table when somebody enrols."""
+        del rng_key, change
+        return state, None
 
-    def probabilities(self, state: MetaTsState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: MetaTsState, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Compute P(arm is best) for a user, under the prior that the user started with."""
         chosen = None if arms is None else jnp.asarray(arms)
-        belief = posterior(state.users, state.priors, user, self._told.noise)
+        belief = posterior(users, state.priors, user, self._told.noise)
         return _best_probability(belief, chosen)
 
-    def add_arm(self, rng_key: RngKey, state: MetaTsState) -> tuple["MetaTsPolicy", MetaTsState]:
+    def add_arm(
+        self, rng_key: RngKey, state: MetaTsState, users: UserTable
+    ) -> tuple["MetaTsPolicy", MetaTsState]:
         """Give everybody the prior of an arm without rewards, as if it had always been there."""
         del rng_key
         policy = MetaTsPolicy(self.problem.with_arm(), self.settings, self.is_drawn)
-        users = state.users.with_arm()
         fresh = _new_column(users, state.key, self._told, self.is_drawn)
-        columns = zip(state.priors, fresh, strict=True)
+        columns = zip(with_rows(state.priors, len(users.contexts)), fresh, strict=True)
         priors = Normals(*(jnp.concatenate(pair, axis=1) for pair in columns))
-        return policy, MetaTsState(users, priors, state.key)
+        return policy, state._replace(priors=priors)
 
     def read(
         self,
         state: MetaTsState,
+        users: UserTable,
         context: PossibleContext,
         statistics: Statistics,
         read_fn: Callable[[Belief], Any],
     ) -> Readings:
-        """Read off the belief about somebody who enrols now and gives these rewards."""
-        values = _read(read_fn, self.prior(state, context), statistics)
+        """Apply a function to the belief about a user who enrols now and gives these rewards."""
+        values = _read(read_fn, self.prior(state, users, context), statistics)
         return Readings(jnp.zeros(1), jax.tree.map(lambda leaf: leaf[None], values))
 
-    def prior(self, state: MetaTsState, context: PossibleContext) -> MixtureBelief:
+    def prior(
+        self, state: MetaTsState, users: UserTable, context: PossibleContext
+    ) -> MixtureBelief:
         """Return N(μ̂, s² + 1/Λ)."""
-        del context
-        return _newcomer(state.users.statistics, self._told)
+        del state, context
+        return _newcomer(users.statistics, self._told)
 
 
 def population(table: Statistics, told: Told) -> Normals:
@@ -196,9 +183,9 @@ def _task_prior(
 
 @partial(jax.jit, static_argnames="is_drawn")
 def _start(users: UserTable, key: UInt32[Array, " word"], told: Told, is_drawn: bool) -> Normals:
-    """Make the prior of the user who is next to enrol."""
+    """Make the prior of the user who enrolled last."""
     num_arms = users.statistics.count.shape[1]
-    normals = _draws(key, users.num_users, jnp.arange(num_arms))
+    normals = _draws(key, users.num_users - 1, jnp.arange(num_arms))
     return _task_prior(population(users.statistics, told), normals, told, is_drawn)
 
 

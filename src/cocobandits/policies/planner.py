@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.gaussian_mixture import GaussianMixtureModel
-from cocobandits.policies.base import Arms, PlainState, Problem
+from cocobandits.models.histories import UserTable
+from cocobandits.policies.base import Arms, Problem
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
 from cocobandits.types import ArmVector, PossibleContext, Scalar
 
@@ -35,11 +36,14 @@ class PlannerPolicy(FixedPriorPolicy):
         super().__init__(problem, model)
         self.steps_per_user = steps_per_user
 
-    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: None, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Give all probability to the best plan; the lowest arm of a tie."""
+        del state
         steps = jnp.asarray(self.steps_per_user, dtype=float)
         chosen = None if arms is None else self.model.selection(arms)
-        return _best_plan(self.model, steps, *state.users.of(jnp.asarray(user)), chosen)
+        return _best_plan(self.model, steps, *users.of(jnp.asarray(user)), chosen)
 
 
 @partial(jax.jit, static_argnames="model")

@@ -36,7 +36,8 @@ from jaxtyping import ArrayLike, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.models.base import Statistics
-from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
+from cocobandits.models.histories import UserTable
+from cocobandits.policies.base import Arms, PlainPolicy, Problem
 from cocobandits.policies.ucb import highest_probability
 from cocobandits.types import ArmVector, Number
 
@@ -72,10 +73,13 @@ class RobustAggPolicy(PlainPolicy):
         self.settings = settings
         self._scale = 8 * _proxy_deviation(problem) ** 2 * math.log(settings.horizon)
 
-    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: None, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Give all probability to the highest bound, in equal parts where several tie."""
+        del state
         told = self.settings.dissimilarity, self._scale
-        return highest_probability(upper_bounds(state.users.statistics, user, *told), arms)
+        return highest_probability(upper_bounds(users.statistics, user, *told), arms)
 
     def widened(self, problem: Problem) -> "RobustAggPolicy":
         """Make the same policy for a problem with another arm."""

@@ -49,10 +49,9 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
 from cocobandits.models.features import FeatureKinds, expected_terms
 from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Policy, Problem
+from cocobandits.policies.base import Arms, Policy, Problem, with_rows
 from cocobandits.policies.rome_algebra import (
     Contribution,
     control_probability,
@@ -61,7 +60,7 @@ from cocobandits.policies.rome_algebra import (
 )
 from cocobandits.policies.rome_baseline import Bags, Terms, predict
 from cocobandits.policies.rome_evidence import Law, RewardChange, advantages
-from cocobandits.types import ArmVector, PossibleContext, RngKey
+from cocobandits.types import ArmVector, RngKey
 
 
 @dataclass(frozen=True)
@@ -106,12 +105,11 @@ class RomeSettings:
 
 
 class RomeState(NamedTuple):
-    """All users, what their pseudo-rewards add to V and b, and the bags of f̂.
+    """What pseudo-rewards add to V and b, and the bags of f̂.
 
     Rows of a source are what rewards of control say of a candidate, and its own rewards.
     """
 
-    users: UserTable
     evidence: Contribution  # each field: user × source × candidate
     bags: Bags
 
@@ -121,6 +119,7 @@ class Rules(NamedTuple):
 
     kinds: FeatureKinds
     settings: RomeSettings
+    has_control: bool = True
 
 
 class RomePolicy(Policy[RomeState]):
@@ -131,62 +130,39 @@ class RomePolicy(Policy[RomeState]):
         self.settings = settings
         self._rules = Rules(problem.features, settings)
 
-    @property
-    def mean_range(self) -> tuple[float, float]:
-        """The declared range; Gaussian tails reach beyond it."""
-        return self.problem.reward_range
-
     def init(self, rng_key: RngKey) -> RomeState:
         """Start without users."""
         del rng_key
         num_arms = self.problem.num_arms
-        users = UserTable.empty(len(self.problem.features), num_arms)
-        blank = jnp.zeros((len(users.contexts), 2, num_arms - 1))
-        bags = Bags.empty(len(users.contexts), self.settings.num_bags, num_arms)
-        return RomeState(users, Contribution(blank, blank, blank), bags)
+        blank = jnp.zeros((0, 2, num_arms - 1))
+        bags = Bags.empty(0, self.settings.num_bags, num_arms)
+        return RomeState(Contribution(blank, blank, blank), bags)
 
-    def users(self, state: RomeState) -> UserTable:
-        """Read the users."""
-        return state.users
+    def enrol(self, state: RomeState, users: UserTable) -> RomeState:
+        """Make room for as many users as the table has."""
+        return with_rows(state, len(users.contexts))
 
-    def enrol(self, state: RomeState, context: PossibleContext) -> RomeState:
-        """Add a row to every table."""
-        users = state.users.append(context)
-        return jax.tree.map(
-            lambda rows: _with_rows(rows, len(users.contexts)), state._replace(users=users)
-        )
-
-    def update(
-        self,
-        rng_key: RngKey,
-        state: RomeState,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
-    ) -> tuple[RomeState, None]:
+    def update(self, rng_key: RngKey, state: RomeState, change: Change) -> tuple[RomeState, None]:
         """Learn from new rewards, and scale what the old ones said if they are others now."""
-        change = Change.of(state.users, user, statistics, context)
-        learned = _learn(self._rules, rng_key, state, change.user, statistics)
-        return learned._replace(users=change.applied()), None
+        return _learn(self._rules, rng_key, state, change), None
 
-    def probabilities(self, state: RomeState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: RomeState, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Compute Σ_ā P(ā) π_ā for the control, and P(ā) (1 - π_ā) for every other arm."""
         chosen = tuple(range(self.problem.num_arms)) if arms is None else arms
         candidates = jnp.asarray([arm - 1 for arm in chosen if arm > 0])
-        return _probabilities(self._rules, state, user, candidates, 0 in chosen)
+        rules = self._rules._replace(has_control=0 in chosen)
+        return _probabilities(rules, state, users, user, candidates)
 
-    def add_arm(self, rng_key: RngKey, state: RomeState) -> tuple["RomePolicy", RomeState]:
+    def add_arm(
+        self, rng_key: RngKey, state: RomeState, users: UserTable
+    ) -> tuple["RomePolicy", RomeState]:
         """Add a candidate of which nothing is known."""
-        del rng_key
+        del rng_key, users
         evidence, bags = jax.tree.map(_with_column, (state.evidence, state.bags))
         policy = RomePolicy(self.problem.with_arm(), self.settings)
-        return policy, RomeState(state.users.with_arm(), evidence, bags)
-
-
-def _with_rows(rows: Array, num_rows: int) -> Array:
-    if rows.ndim == 0 or len(rows) == num_rows:
-        return rows
-    return jnp.pad(rows, ((0, num_rows - len(rows)),) + ((0, 0),) * (rows.ndim - 1))
+        return policy, RomeState(evidence, bags)
 
 
 def _with_column(columns: Float[Array, "*rows arm"]) -> Float[Array, "*rows wider"]:
@@ -198,17 +174,18 @@ def _terms(kinds: FeatureKinds, users: UserTable) -> Terms:
 
 
 def _law(
-    settings: RomeSettings,
-    terms: Terms,
+    rules: Rules,
+    users: UserTable,
     state: RomeState,
     user: Int[Array, ""],
     candidates: Int[Array, " candidate"],
 ) -> Law:
     """Compute who is the candidate among some, and the probability of control given each."""
+    settings, terms = rules.settings, _terms(rules.kinds, users)
     precisions = settings.shared_precision, settings.user_precision
     mean, variance, gain = advantages(terms, state.evidence, user, precisions)
     constants = settings.scale, settings.error, settings.floor
-    num_users = state.users.num_users
+    num_users = users.num_users
     first = exploration(num_users, 0.0, *constants)
     width = settings.scale * exploration(num_users, gain, *constants) / first
     mean, deviation = mean[candidates], width * jnp.sqrt(variance[candidates])
@@ -216,40 +193,33 @@ def _law(
     return Law(largest_probability(mean, deviation), control_probability(mean, deviation, limits))
 
 
-@partial(jax.jit, static_argnames=("rules", "has_control"))
+@partial(jax.jit, static_argnames="rules")
 def _probabilities(
     rules: Rules,
     state: RomeState,
+    users: UserTable,
     user: Int[ArrayLike, ""],
     candidates: Int[Array, " candidate"],
-    has_control: bool,
 ) -> ArmVector:
-    law = _law(
-        rules.settings, _terms(rules.kinds, state.users), state, jnp.asarray(user), candidates
-    )
-    if not has_control:
+    law = _law(rules, users, state, jnp.asarray(user), candidates)
+    if not rules.has_control:
         return law.candidate
     stay = jnp.vdot(law.candidate, law.control)
     return jnp.concatenate([stay[None], law.candidate * (1 - law.control)])
 
 
 @partial(jax.jit, static_argnames="rules")
-def _learn(
-    rules: Rules,
-    rng_key: RngKey,
-    state: RomeState,
-    user: Int[Array, ""],
-    after: Statistics,
-) -> RomeState:
+def _learn(rules: Rules, rng_key: RngKey, state: RomeState, change: Change) -> RomeState:
     """Write what a user's changed rewards add to V, b and the bags."""
-    terms = _terms(rules.kinds, state.users)
+    users, user = change.table, change.user
+    terms = _terms(rules.kinds, users)
     row = jax.tree.map(lambda rows: rows[user], (state.evidence, state.bags))
-    change = RewardChange.between(state.users.of(user)[1], after)
-    law = _law(rules.settings, terms, state, user, jnp.arange(row[0].weight.shape[1]))
+    rewards = RewardChange.between(users.of(user)[1], change.statistics)
+    law = _law(rules, users, state, user, jnp.arange(row[0].weight.shape[1]))
     predicted = predict(terms, state.bags, rules.settings.ridge, terms[user])
-    evidence = change.gained(change.retained(row[0]), law, predicted)
+    evidence = rewards.gained(rewards.retained(row[0]), law, predicted)
     is_in = jax.random.bernoulli(rng_key, rules.settings.bag_share, row[1].counts.shape)
-    bags = change.bagged(row[1], is_in)
+    bags = rewards.bagged(row[1], is_in)
     tables, rows = (state.evidence, state.bags), (evidence, bags)
     written = jax.tree.map(lambda table, new: table.at[user].set(new), tables, rows)
-    return RomeState(state.users, *written)
+    return RomeState(*written)

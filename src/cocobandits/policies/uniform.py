@@ -2,16 +2,19 @@
 
 import jax.numpy as jnp
 
-from cocobandits.policies.base import Arms, PlainPolicy, PlainState, Problem
+from cocobandits.models.histories import UserTable
+from cocobandits.policies.base import Arms, PlainPolicy, Problem
 from cocobandits.types import ArmVector
 
 
 class UniformPolicy(PlainPolicy):
     """Choose without looking."""
 
-    def probabilities(self, state: PlainState, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(
+        self, state: None, users: UserTable, user: int, arms: Arms = None
+    ) -> ArmVector:
         """Give the same to every arm that can be chosen."""
-        del state, user
+        del state, users, user
         num_arms = self.problem.num_arms if arms is None else len(arms)
         return jnp.full(num_arms, 1.0 / num_arms)
 

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from cocobandits.errors import CocoError, ConfigurationError, ConflictError, NumericalError
 from cocobandits.inference.smc import SmcInfo
-from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change, UserTable
 from cocobandits.policies.base import Policy
-from cocobandits.types import PossibleContext, RngKey
+from cocobandits.types import RngKey
 
 
 class Adoption(NamedTuple):
@@ -36,24 +36,22 @@ Rejuvenation = Literal["foreground", "background"] | Sequence[Adoption]
 
 
 class Update(NamedTuple):
-    """New statistics of a user, and a context if it is another now."""
+    """A change of a user's statistics or context."""
 
     number: int
     rng_key: RngKey
-    user: int
-    statistics: Statistics
-    context: PossibleContext | None = None
+    change: Change
 
 
 class Enrolment(NamedTuple):
-    """A new user."""
+    """A new user, the last of a table."""
 
-    context: PossibleContext
+    users: UserTable
 
 
 Event = Update | Enrolment
 # What `Policy.update` computes, wherever that is done.
-Mover = Callable[[RngKey, Any, int, Statistics, PossibleContext | None], tuple[Any, SmcInfo | None]]
+Mover = Callable[[RngKey, Any, Change], tuple[Any, SmcInfo | None]]
 
 
 class _Course(NamedTuple):
@@ -120,10 +118,10 @@ class BackgroundMoves:
         """Whether the thread is at work."""
         return self._job is not None and not self._job.is_done
 
-    def enrol(self, context: PossibleContext) -> None:
-        """Note a user who was added to the state in use."""
+    def enrol(self, users: UserTable) -> None:
+        """Note a user who was added to the table."""
         if self._job is not None:
-            self._job.events.append(Enrolment(context))
+            self._job.events.append(Enrolment(users))
 
     def learn(self, state: Any, update: Update) -> tuple[Any, SmcInfo | None]:
         """Reweight the state in use, and have particles moved if that is due.
@@ -240,9 +238,9 @@ class _Job:
         return _Job(policy, move, state, update, self.events[position + 1 :])
 
     def _run(self, policy: Policy[Any], move: Mover, state: Any) -> None:
-        _, key, user, statistics, context = self.update
+        _, key, change = self.update
         try:
-            moved, self.info = move(key, state, user, statistics, context)
+            moved, self.info = move(key, state, change)
         except BaseException as error:  # raised again in the thread of the study
             self.error = error
         else:
@@ -260,7 +258,7 @@ class _Job:
 def _follow(policy: Policy[Any], course: _Course, event: Event) -> _Course:
     if isinstance(event, Enrolment):
         return course._replace(
-            state=policy.enrol(course.state, event.context), num_events=course.num_events + 1
+            state=policy.enrol(course.state, event.users), num_events=course.num_events + 1
         )
     state, _, is_due = _reweigh(policy, course.state, event)
     due = (course.num_events, course.state) if is_due and course.due is None else course.due
@@ -268,4 +266,4 @@ def _follow(policy: Policy[Any], course: _Course, event: Event) -> _Course:
 
 
 def _reweigh(policy: Policy[Any], state: Any, update: Update) -> tuple[Any, SmcInfo | None, bool]:
-    return policy.reweigh(update.rng_key, state, update.user, update.statistics, update.context)
+    return policy.reweigh(update.rng_key, state, update.change)

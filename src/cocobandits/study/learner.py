@@ -1,7 +1,7 @@
-"""What a study has learned: the policy, its state, and the random keys they are given.
+"""What a study has learned: the table of users, the policy and its state.
 
-Owns updates, their numbers, and moves in the foreground or background. A key derives from (seed,
-purpose, sequence number). Knows users and arms by their numbers alone.
+Owns updates, their numbers, random keys, and moves in the foreground or background. A key derives
+from (seed, purpose, sequence number). Knows users and arms by their numbers alone.
 """
 
 from functools import partial
@@ -14,7 +14,7 @@ import numpy as np
 from cocobandits.errors import NumericalError
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Statistics
-from cocobandits.models.histories import UserTable
+from cocobandits.models.histories import Change, UserTable
 from cocobandits.policies.base import Arms, Policy
 from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
 from cocobandits.study.completion import Points
@@ -30,13 +30,14 @@ PURPOSES = {"start": 0, "decide": 1, "update": 2, "diagnose": 3, "arm": 4}
 class Memory(NamedTuple):
     """What a learner needs to go on."""
 
+    users: UserTable
     state: Any
     num_updates: int
     adoptions: list[Adoption]
 
 
 class Learner:
-    """A policy and all that it has been told.
+    """A policy, its state, and the table of users that it learns from.
 
     Args:
         design: of the study.
@@ -51,6 +52,7 @@ class Learner:
         self._base_key = jax.random.key(design.seed)
         self.design = design
         self.policy: Policy[Any] = Recipe.of(design).policy()
+        self.users = UserTable.empty(len(design.features), len(design.arms))
         self.state: Any = self.policy.init(self.key("start", 0))
         self.num_updates = 0
         self.health: SmcInfo | None = None
@@ -58,15 +60,9 @@ class Learner:
         self.background = None if rejuvenate == "foreground" else self._moves()
 
     @property
-    def users(self) -> UserTable:
-        """Contexts and statistics of all users, as the policy has them."""
-        return self.policy.users(self.state)
-
-    @property
     def log_evidence(self) -> float | None:
         """The log of p(all rewards) under the model; None for a policy without particles."""
-        posterior = getattr(self.state, "posterior", None)
-        return None if posterior is None else float(posterior.log_evidence)
+        return self.policy.log_evidence(self.state)
 
     def key(self, purpose: str, sequence: int) -> RngKey:
         """Derive the key of one draw."""
@@ -87,7 +83,8 @@ class Learner:
             weights[list(arms)] = 1.0
             return weights
         some: Arms = None if len(arms) == len(weights) else arms
-        found = np.asarray(self.policy.probabilities(self.state, user, some), dtype=float)
+        probabilities = self.policy.probabilities(self.state, self.users, user, some)
+        found = np.asarray(probabilities, dtype=float)
         if not (np.all(found >= 0) and 0.99 < found.sum() < 1.01):
             raise NumericalError(
                 f"Expected probabilities that sum to one; got {found.tolist()} from "
@@ -98,10 +95,11 @@ class Learner:
 
     def enrol(self, context: FloatVector | Points) -> None:
         """Add a user without rewards."""
-        possible = jnp.asarray(context)
-        self.state = self.policy.enrol(self.state, possible)
+        users = self.users.append(jnp.asarray(context))
+        self.state = self.policy.enrol(self.state, users)
+        self.users = users
         if self.background is not None:
-            self.background.enrol(possible)
+            self.background.enrol(users)
 
     def update(
         self,
@@ -117,27 +115,29 @@ class Learner:
         """
         key = self.key("update", self.num_updates)
         possible = None if context is None else jnp.asarray(context)
+        change = Change.of(self.users, user, statistics, possible)
         if self.background is None:
-            learned = self.policy.update(key, self.state, user, statistics, possible)
+            learned = self.policy.update(key, self.state, change)
         else:
             self.adopt(num_decisions)
             self.background.raise_failure()
-            update = Update(self.num_updates, key, user, statistics, possible)
-            learned = self.background.learn(self.state, update)
+            learned = self.background.learn(self.state, Update(self.num_updates, key, change))
         self.state, self.health = learned
+        self.users = change.applied()
         self.num_updates += 1
 
     def add_arm(self, design: StudyDesign, num_decisions: int) -> None:
         """Go on with a design that has one more arm; moves under way are waited for.
 
         Raises:
-            UnsupportedError: the policy was told of the arms there were.
+            UnsupportedError: the policy was configured for the present arms.
             NumericalError: moves in the background failed.
         """
         self.catch_up(num_decisions)
         key = self.key("arm", len(design.arms) - 1)
-        self.policy, self.state = self.policy.add_arm(key, self.state)
-        self.design = design
+        users = self.users.with_arm()
+        self.policy, self.state = self.policy.add_arm(key, self.state, users)
+        self.design, self.users = design, users
         if self.background is not None:
             self.background = self._moves()
 
@@ -164,11 +164,11 @@ class Learner:
 
     def remember(self) -> Memory:
         """List what is needed to go on."""
-        return Memory(self.state, self.num_updates, self.adoptions)
+        return Memory(self.users, self.state, self.num_updates, self.adoptions)
 
     def recall(self, memory: Memory) -> None:
         """Go on from where another learner of the same design was."""
-        self.state = memory.state
+        self.users, self.state = memory.users, memory.state
         self.num_updates = memory.num_updates
         self.adoptions += memory.adoptions
 
@@ -178,12 +178,13 @@ class Learner:
         Moves that are under way here are not waited for.
         """
         fork = Learner(self.design, "foreground" if self.background is None else "background")
-        fork.recall(Memory(self.state, self.num_updates, []))
+        fork.recall(Memory(self.users, self.state, self.num_updates, []))
         return fork
 
-    def template(self, points: PossibleContext | None) -> Any:
-        """Return a state that has the shapes of any other; with points if contexts have them."""
-        return self.state if points is None else self.policy.enrol(self.state, points)
+    def template(self, points: PossibleContext | None) -> tuple[UserTable, Any]:
+        """Return users and a state that have the shapes of any other; with points if asked for."""
+        users = self.users if points is None else self.users.append(points)
+        return users, self.state if points is None else self.policy.enrol(self.state, users)
 
     def _moves(self) -> BackgroundMoves:
         move = partial(MOVING_PROCESS.update, self.design)

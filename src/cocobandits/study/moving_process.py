@@ -24,11 +24,11 @@ import numpy as np
 
 from cocobandits.errors import CrashedError
 from cocobandits.inference.smc import SmcInfo
-from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change
 from cocobandits.policies.base import Policy
 from cocobandits.study.design import StudyDesign
 from cocobandits.study.recipe import Recipe
-from cocobandits.types import PossibleContext, RngKey
+from cocobandits.types import RngKey
 
 # Not by `-m`, which would import this module twice; without the folder it is started in.
 _COMMAND = ("-P", "-c", "from cocobandits.study.moving_process import serve; serve()")
@@ -50,14 +50,8 @@ class MovingProcess:
         """The id of the process; None if none was started."""
         return None if self._child is None else self._child.process.pid
 
-    def update(  # noqa: PLR0913, PLR0917 - what `Policy.update` takes, and of which study
-        self,
-        design: StudyDesign,
-        rng_key: RngKey,
-        state: Any,
-        user: int,
-        statistics: Statistics,
-        context: PossibleContext | None = None,
+    def update(
+        self, design: StudyDesign, rng_key: RngKey, state: Any, change: Change
     ) -> tuple[Any, SmcInfo | None]:
         """Compute `Policy.update` of the study's policy there, and wait for it.
 
@@ -67,7 +61,7 @@ class MovingProcess:
         """
         recipe = pickle.dumps(tuple(Recipe.of(design)))
         key = str(jax.random.key_impl(rng_key)), jax.random.key_data(rng_key)
-        request = pickle.dumps(_packed((recipe, key, state, user, statistics, context)))
+        request = pickle.dumps(_packed((recipe, key, state, change)))
         with self._turn:
             answer = self._ask(request)
         if isinstance(answer, BaseException):
@@ -144,10 +138,10 @@ def serve() -> None:
 
 
 def _answer(request: Any) -> bytes:
-    recipe, (kind, key_data), state, user, statistics, context = _unpacked(request)
+    recipe, (kind, key_data), state, change = _unpacked(request)
     key = jax.random.wrap_key_data(key_data, impl=kind)
     try:
-        answer = _packed(_policy_of(recipe).update(key, state, user, statistics, context))
+        answer = _packed(_policy_of(recipe).update(key, state, change))
     except BaseException as error:  # raised again in the process that asked
         return _parcel(error)
     return pickle.dumps(answer)

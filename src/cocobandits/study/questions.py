@@ -123,10 +123,11 @@ class Questions(ABC):
         number = self._users.find(user)
         self._adopt()
         policy, state, arms = self._policy, self._state, self._roster.active
-        context, statistics = self._learner.users.of(number)
-        readings = self._believing(policy.read(state, context, statistics, read_summary))
+        table = self._learner.users
+        context, statistics = table.of(number)
+        readings = self._believing(policy.read(state, table, context, statistics, read_summary))
         some = None if len(arms) == len(self.design.arms) else arms
-        motives = policy.motives(state, number, some) if len(arms) > 1 else None
+        motives = policy.motives(state, table, number, some) if len(arms) > 1 else None
         return explain(user, self.design, readings, motives_of(self.design, arms, motives))
 
     def diagnose(self, has_other_model: bool = False) -> Diagnosis:
@@ -184,8 +185,10 @@ class Questions(ABC):
         """
         read = read_context(self.design.features, {} if context is None else context)
         self._adopt()
-        belief = self._policy.prior(self._state, jnp.asarray(self._users.complete(read)))
-        return self._believing(belief)
+        context_or_points = jnp.asarray(self._users.complete(read))
+        return self._believing(
+            self._policy.prior(self._state, self._learner.users, context_or_points)
+        )
 
     def describe(self) -> Description:
         """Say what the study is, which population it learns and why, and how far it has come."""

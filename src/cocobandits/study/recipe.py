@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from cocobandits.models.histories import UserTable
 from cocobandits.policies.base import Policy, Problem
 from cocobandits.policies.registry import build_policy
 from cocobandits.policies.settings import CocoSettings
@@ -35,6 +36,7 @@ class Recipe(NamedTuple):
         """
         policy, key = build_policy(self.name, self.problem, self.settings), jax.random.key(0)
         for _ in range(self.num_added):
-            # A policy depends on no state: any will do.
-            policy, _ = policy.add_arm(key, policy.init(key))
+            # A policy depends on no state and no users: any will do.
+            users = UserTable.empty(len(self.problem.features), policy.problem.num_arms + 1)
+            policy, _ = policy.add_arm(key, policy.init(key), users)
         return policy

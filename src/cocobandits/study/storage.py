@@ -99,7 +99,7 @@ def write(path: Path, snapshot: Snapshot) -> None:
 
 
 def _arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
-    leaves = jax.tree.leaves(snapshot.memory.state)
+    leaves = jax.tree.leaves((snapshot.memory.users, snapshot.memory.state))
     shape = len(snapshot.users.names), len(snapshot.design.features)
     arrays = {f"{_STATE}-{n}": np.asarray(leaf) for n, leaf in enumerate(leaves)}
     arrays["contexts"] = np.array(snapshot.users.contexts, dtype=float).reshape(shape)
@@ -195,7 +195,7 @@ class Archive(NamedTuple):
         return [ArmChange(*entry) for entry in self.text["arm_changes"]]
 
     def memory(self, template: Any) -> Memory:
-        """Read what was learned; `template` is a state of the same shapes.
+        """Read what was learned; `template` has users and a state of the same shapes.
 
         Raises:
             StorageError: it is damaged or does not fit the design.
@@ -206,8 +206,10 @@ class Archive(NamedTuple):
             # The table of users grows along its first axis; nothing else changes shape.
             if array.dtype != leaf.dtype or array.shape[1:] != leaf.shape[1:]:
                 raise _damaged(self.path, "its state does not fit its design")
+        users, state = jax.tree.unflatten(structure, [jnp.asarray(array) for array in arrays])
         return Memory(
-            jax.tree.unflatten(structure, [jnp.asarray(array) for array in arrays]),
+            users,
+            state,
             self.text["num_updates"],
             [Adoption(*entry) for entry in self.text["adoptions"]],
         )
