@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run paper coids studies models compare peers docs demo bench test check test-slow lock clean
+.PHONY: help setup run paper coids studies models compare peers docs demo bench test check golden golden-values test-slow lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Create .venv with the pinned packages; leaves .venv/bin/coco
 
@@ -67,6 +67,12 @@ check: setup ## Format check, lint, types, layers contract
 
 test: check ## Everything a change has to pass
 	$(BIN)/pytest
+
+golden: setup ## Compare decisions, runs, pages and storage with another commit, bit for bit: BASE=HEAD~1
+	PYTHONPATH=tests $(BIN)/python -m golden.compare $(if $(BASE),--base $(BASE))
+
+golden-values: setup ## Write the values of policies in closed form that the tests expect
+	PYTHONPATH=tests $(BIN)/python -m golden.record
 
 test-slow: setup ## The long statistical tests, with their figures printed
 	XLA_FLAGS= JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/pytest -m slow -rP

@@ -43,7 +43,7 @@ def test_test_folders_mirror_the_package():
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
     modules = {path.stem for path in (ROOT / "src" / "cocobandits").iterdir()}
     others = folders - modules
-    assert others <= {"benchmarks", "contracts", "statistical", "docs", "packaging"}
+    assert others <= {"benchmarks", "contracts", "golden", "statistical", "docs", "packaging"}
     organised = section(PAGE, "How tests are organised")
     assert all(f"`{name}/`" in organised for name in others)
 
