@@ -175,7 +175,7 @@ def play(memory: Memory, stage: Stage, prior: Any) -> Any:
     all_inputs = [inputs_of_baseline(stage.extended, a) for a in (0 * action, 0 * action + 1)]
     none, some = (inputs @ guess for inputs in all_inputs)
     guessed = jnp.where(action > 0, some, none)
-    weight, pull, _ = contribution(action > 0, control, some - none, rewards - guessed)
+    weight, pull = contribution(action > 0, control, some - none, rewards - guessed)
     phi = jnp.einsum("ri,rij->rj", stage.features, stage.blocks)
     weighted = (weight * stage.is_served)[:, None] * phi
     inputs = inputs_of_baseline(stage.extended, action)

@@ -167,7 +167,7 @@ def test_saved_study_has_the_documented_entries(tmp_path):
         name for name in documented if not name.startswith("state-")
     }
     keys = {"format", "version", "design", "users", "withdrawn", "num_updates", "adoptions"}
-    keys |= {"arm_changes"}
+    keys |= {"arm_changes", "arrivals"}
     assert set(text) == keys | {"sha256"}
     arrays = {name.removesuffix(".npy") for name in entries if name.endswith(".npy")}
     assert set(text["sha256"]) == arrays

@@ -110,28 +110,25 @@ def test_completion_follows_what_is_seen_at_the_users_own_updates():
     np.testing.assert_array_equal(table_of(study).of(0)[0], after)
 
 
-def test_only_users_with_missing_values_are_given_a_context(monkeypatch):
+def test_only_contexts_with_missing_values_are_completed_for_an_update(monkeypatch):
     study = make_study("uniform")
-    given = []
-    update = study._learner.update
+    completed = []
+    find_context = study._context
 
-    def watch(*arguments):
-        given.append(arguments[2])
-        return update(*arguments)
+    def watch(user):
+        completed.append(find_context(user))
+        return completed[-1]
 
-    monkeypatch.setattr(study._learner, "update", watch)
+    monkeypatch.setattr(study, "_context", watch)
     study.enrol("anna", ANNA)
     study.enrol("bob", {"age": 30})
     serve(study, "anna", 1.0)
     serve(study, "bob", 1.0)
     study.update_context("bob", {"sex": "f", "smoker": False})
     serve(study, "bob", 1.0)
-    assert [None if context is None else context.shape for context in given] == [
-        None,
-        (NUM_POINTS, 3),
-        (3,),
-        None,
-    ]
+    first, second, third = completed
+    assert first is third is None
+    assert second.shape == (NUM_POINTS, 3)
 
 
 def test_late_values_give_what_knowing_them_would_have_given():

@@ -328,7 +328,7 @@ def test_interval_of_a_narrow_belief_is_narrow(policy):
         total=statistics.total + 400 * 0.1234,
         total_square=statistics.total_square + 400 * (0.1234**2 + 0.01),
     )
-    study._learn(0, many)
+    study._revise(0, many, study._reward_of)
     for arm in study.explain("anna").arms.values():
         expected = 0.1234 + 1.645 * 0.1 / 20 * np.array([-1, 1])
         np.testing.assert_allclose(arm.interval, expected, atol=2e-4)

@@ -234,7 +234,7 @@ def test_load_refuses_a_later_version_and_a_broken_design(study, tmp_path):
     with zipfile.ZipFile(path) as archive:
         text = json.loads(archive.read("study.json"))
     _rewrite(path, "study.json", json.dumps(text | {"version": 99}).encode())
-    with pytest.raises(StorageError, match=r"version 5 of the format; got version=99"):
+    with pytest.raises(StorageError, match=r"version 6 of the format; got version=99"):
         Study.load(path)
     broken = text | {"design": text["design"] | {"arms": ["a"]}}
     _rewrite(path, "study.json", json.dumps(broken).encode())

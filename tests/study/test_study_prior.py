@@ -62,7 +62,7 @@ def test_saved_text_names_its_version_and_the_prior(tmp_path):
     make_study("ind-ts").save(tmp_path / "one.study")
     with zipfile.ZipFile(tmp_path / "one.study") as archive:
         text = json.loads(archive.read("study.json"))
-    assert text["version"] == 5
+    assert text["version"] == 6
     assert ConditionalMixture.from_arrays(**text["design"]["settings"]["prior"]) == PRIOR
 
 

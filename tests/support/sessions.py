@@ -3,15 +3,30 @@
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from cocobandits.models.histories import Change, UserTable
+from cocobandits.policies.base import History, SequentialPolicy, Step
+
+
+@jax.tree_util.register_static
+class Past:
+    """All that led to a state; a tree of arrays does not show it."""
+
+    def __init__(self, rng_key, steps=()):
+        self.history = History(rng_key, tuple(steps))
+
+    def then(self, step):
+        """Add a step."""
+        return Past(self.history.rng_key, (*self.history.steps, step))
 
 
 class SessionState(NamedTuple):
-    """The table of users, and the state of the policy."""
+    """The table of users, the state of the policy, and all that led there."""
 
     users: UserTable
     own: Any
+    past: Past
 
     def __getattr__(self, name):
         """Show the fields of the policy's own state."""
@@ -34,29 +49,62 @@ class Session:
         """Start without users."""
         problem = self.policy.problem
         users = UserTable.empty(len(problem.features), problem.num_arms)
-        return SessionState(users, self.policy.init(rng_key))
+        return SessionState(users, self.policy.init(rng_key), Past(rng_key))
 
     def enrol(self, state, context):
         """Add a user without rewards."""
         users = state.users.append(context)
-        return SessionState(users, self.policy.enrol(state.own, users))
+        past = state.past.then(Step(jax.random.key(0), int(users.num_users) - 1))
+        return SessionState(users, self.policy.enrol(state.own, users), past)
 
     def update(self, rng_key, state, user, statistics, context=None):
-        """Replace a user's statistics, and context if one is given."""
-        change = Change.of(state.users, user, statistics, context)
-        own, info = self.policy.update(rng_key, state.own, change)
-        return SessionState(change.applied(), own), info
+        """Replace a user's statistics, and context if one is given.
+
+        A policy that learns from one reward after another is given what was added, arm by arm;
+        several rewards of an arm are given as their average. Without any rewards it is refitted.
+        """
+        if not isinstance(self.policy, SequentialPolicy):
+            change = Change.of(state.users, user, statistics, context)
+            own, info = self.policy.update(rng_key, state.own, change)
+            return SessionState(change.applied(), own, state.past), info
+        before = state.users.of(user)[1]
+        counts = np.asarray(statistics.count - before.count)
+        totals = np.asarray(statistics.total - before.total)
+        if counts.min() < 0:
+            return self._forget(rng_key, state, user, statistics), None
+        if not counts.any() and context is not None:
+            change = Change.of(state.users, user, statistics, context)
+            own, _ = self.policy.revise(rng_key, state.own, change, state.past.history)
+            return SessionState(change.applied(), own, state.past), None
+        for arm in np.flatnonzero(counts):
+            for _ in range(int(counts[arm])):
+                reward = float(totals[arm] / counts[arm])
+                state = self.reward(state, user, int(arm), reward, rng_key=rng_key, context=context)
+        return state, None
+
+    def reward(self, state, user, arm, value, *, rng_key=None, context=None):
+        """Add one reward."""
+        key = jax.random.key(0) if rng_key is None else rng_key
+        change = Change.adding(state.users, user, arm, value, context)
+        own, _ = self.policy.update(key, state.own, change)
+        return SessionState(change.applied(), own, state.past.then(Step(key, user, arm, value)))
+
+    def _forget(self, rng_key, state, user, statistics):
+        """Refit without the rewards of a user."""
+        assert float(statistics.count.sum()) == 0
+        start, steps = state.past.history
+        past = Past(start, (step for step in steps if step.user != user or step.arm < 0))
+        change = Change.of(state.users, user, statistics)
+        own, _ = self.policy.revise(rng_key, state.own, change, past.history)
+        return SessionState(change.applied(), own, past)
 
     def reweigh(self, rng_key, state, user, statistics, context=None):
         """Replace a user's statistics, without moves of particles."""
+        if isinstance(self.policy, SequentialPolicy):
+            return *self.update(rng_key, state, user, statistics, context), False
         change = Change.of(state.users, user, statistics, context)
         own, info, is_due = self.policy.reweigh(rng_key, state.own, change)
-        return SessionState(change.applied(), own), info, is_due
-
-    def reward(self, state, user, arm, value, rng_key=None):
-        """Add one reward."""
-        key = jax.random.key(0) if rng_key is None else rng_key
-        return self.update(key, state, user, state.users.of(user)[1].add(arm, value))[0]
+        return SessionState(change.applied(), own, state.past), info, is_due
 
     def probabilities(self, state, user, arms=None):
         """Compute the probabilities of arms for a user."""
@@ -81,5 +129,5 @@ class Session:
     def add_arm(self, rng_key, state):
         """Go on with one more arm."""
         users = state.users.with_arm()
-        policy, own = self.policy.add_arm(rng_key, state.own, users)
-        return Session(policy), SessionState(users, own)
+        policy, own = self.policy.add_arm(rng_key, state.own, users, state.past.history)
+        return Session(policy), SessionState(users, own, state.past)

@@ -114,13 +114,26 @@ def _append(table: UserTable, context: PossibleContext) -> UserTable:
     )
 
 
+class Added(NamedTuple):
+    """One reward that was added; the arm is -1 if a change is something else."""
+
+    arm: Int[Array, ""]
+    reward: Scalar
+
+    @classmethod
+    def of(cls, arm: int = -1, reward: float = 0.0) -> "Added":
+        """Turn plain numbers into arrays."""
+        return cls(jnp.asarray(arm), jnp.asarray(reward, dtype=float))
+
+
 class Change(NamedTuple):
-    """The table as it was, and what becomes of one user's statistics and context."""
+    """The table before a change, and one user's statistics and context after it."""
 
     table: UserTable
     user: Int[Array, ""]
     statistics: Statistics
     context: PossibleContext
+    added: Added
 
     @classmethod
     def of(
@@ -135,7 +148,20 @@ class Change(NamedTuple):
             table = table.fitting(context)
         number = jnp.asarray(user)
         now = table.of(number)[0] if context is None else table._as_row(context)
-        return cls(table, number, statistics, now)
+        return cls(table, number, statistics, now, Added.of())
+
+    @classmethod
+    def adding(
+        cls,
+        table: UserTable,
+        user: int,
+        arm: int,
+        reward: float,
+        context: PossibleContext | None = None,
+    ) -> "Change":
+        """Describe one further reward of a user; the context stays unless another is given."""
+        after = table.of(user)[1].add(arm, reward)
+        return cls.of(table, user, after, context)._replace(added=Added.of(arm, reward))
 
     def applied(self) -> UserTable:
         """Write the change down."""

@@ -74,6 +74,22 @@ class Readings(NamedTuple):
     values: Any
 
 
+class Step(NamedTuple):
+    """An enrolment, if the arm is -1, or a reward, with the key that it was learned with."""
+
+    rng_key: RngKey
+    user: int
+    arm: int = -1
+    reward: float = 0.0
+
+
+class History(NamedTuple):
+    """All enrolments and rewards of a study as they stand now, in the order they came in."""
+
+    rng_key: RngKey
+    steps: tuple[Step, ...] = ()
+
+
 class Policy(ABC, Generic[S]):
     """One way of choosing arms. `S` is its state, a tree of arrays; None if it needs no memory.
 
@@ -98,11 +114,22 @@ class Policy(ABC, Generic[S]):
 
     @abstractmethod
     def update(self, rng_key: RngKey, state: S, change: Change) -> tuple[S, SmcInfo | None]:
-        """Learn from a change of one user's statistics or context.
+        """Learn from one further reward of a user, or any other change unless `revise` does.
 
         Raises:
             NumericalError: the change cannot be explained; the state given stays valid.
         """
+
+    def revise(
+        self, rng_key: RngKey, state: S, change: Change, history: "History"
+    ) -> tuple[S, SmcInfo | None]:
+        """Learn from a correction, a withdrawal or another context; by default as from a reward.
+
+        Raises:
+            NumericalError: the change cannot be explained; the state given stays valid.
+        """
+        del history
+        return self.update(rng_key, state, change)
 
     def reweigh(self, rng_key: RngKey, state: S, change: Change) -> tuple[S, SmcInfo | None, bool]:
         """Learn as `update` does, but never move particles; the last value says if moves are due.
@@ -123,10 +150,15 @@ class Policy(ABC, Generic[S]):
         """
 
     @abstractmethod
-    def add_arm(self, rng_key: RngKey, state: S, users: UserTable) -> tuple["Policy[S]", S]:
+    def add_arm(
+        self, rng_key: RngKey, state: S, users: UserTable, history: "History"
+    ) -> tuple["Policy[S]", S]:
         """Make the policy and the state of the same study with one more arm, the last.
 
         `users` has a column for the new arm. What was learned stays, and the new arm has its prior.
+
+        Raises:
+            UnsupportedError: the policy was configured for the present arms.
         """
 
     def read(
@@ -191,12 +223,52 @@ class PlainPolicy(Policy[None]):
         return None, None
 
     def add_arm(
-        self, rng_key: RngKey, state: None, users: UserTable
+        self, rng_key: RngKey, state: None, users: UserTable, history: History
     ) -> tuple["Policy[None]", None]:
         """Go on with one more arm."""
-        del rng_key, state, users
+        del rng_key, state, users, history
         return self.widened(self.problem.with_arm()), None
 
     @abstractmethod
     def widened(self, problem: Problem) -> "Policy[None]":
         """Make the same policy for a problem with another arm."""
+
+
+class SequentialPolicy(Policy[S]):
+    """A policy that learns from one reward after another, and whose state depends on their order.
+
+    Its `update` understands one thing: a reward that is added. After anything else it is refitted
+    from all rewards in their order, which is exact.
+    """
+
+    def revise(self, rng_key: RngKey, state: S, change: Change, history: History) -> tuple[S, None]:
+        """Refit."""
+        del rng_key, state
+        return self.refit(change.applied(), history), None
+
+    def add_arm(
+        self, rng_key: RngKey, state: S, users: UserTable, history: History
+    ) -> tuple["SequentialPolicy[S]", S]:
+        """Refit with one more arm, as if it had always been there."""
+        del rng_key, state
+        wider = self.widened(self.problem.with_arm())
+        return wider, wider.refit(users, history)
+
+    @abstractmethod
+    def widened(self, problem: Problem) -> "SequentialPolicy[S]":
+        """Make the same policy for a problem with another arm."""
+
+    def refit(self, users: UserTable, history: History) -> S:
+        """Learn from all enrolments and rewards, one after another, at today's contexts."""
+        nothing = Statistics(*map(jnp.zeros_like, users.statistics))
+        table = users._replace(statistics=nothing, num_users=jnp.zeros_like(users.num_users))
+        state = self.init(history.rng_key)
+        for step in history.steps:
+            if step.arm < 0:
+                table = table._replace(num_users=table.num_users + 1)
+                state = self.enrol(state, table)
+            else:
+                change = Change.adding(table, step.user, step.arm, step.reward)
+                state, _ = self.update(step.rng_key, state, change)
+                table = change.applied()
+        return state

@@ -21,7 +21,7 @@ from cocobandits.models.base import (
 from cocobandits.models.blocks import in_blocks
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.policies.acquisitions.base import Acquisition, Evidence, Motives
-from cocobandits.policies.base import Arms, Policy, Problem, Readings
+from cocobandits.policies.base import Arms, History, Policy, Problem, Readings
 from cocobandits.policies.relearning import relearn
 from cocobandits.types import ArmVector, LogWeights, Particles, PossibleContext, RngKey
 
@@ -87,7 +87,7 @@ class CocoPolicy(Policy[smc.SmcState]):
         return _motives(self.acquisition, self.model, self._case(state, users, user, arms))
 
     def add_arm(
-        self, rng_key: RngKey, state: smc.SmcState, users: UserTable
+        self, rng_key: RngKey, state: smc.SmcState, users: UserTable, history: History
     ) -> tuple["CocoPolicy", smc.SmcState]:
         """Give every particle a new arm from its prior, or relearn from all users.
 
@@ -98,6 +98,7 @@ class CocoPolicy(Policy[smc.SmcState]):
             UnsupportedError: the policy was not built by name.
             NumericalError: no particle of a new population can explain a user.
         """
+        del history
         if self._rebuild is None:
             raise UnsupportedError(
                 "Expected a policy that was built by name; got one that was put together by hand. "

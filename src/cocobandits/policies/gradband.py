@@ -24,8 +24,8 @@ none. Their contextual form is left out. After `horizon` rewards the instance is
 `batch` of these log w takes one step along w times their average J, its gradient, of at most
 `most_step`: slopes grow as w⁻³ and with gaps in units of σ, so plain steps of w jump from one end
 of its range to the other. Users who leave early teach nothing, nor do rewards beyond the horizon.
-Only a reward that is added teaches; other changes alter the averages that the policy acts on, and
-what was learned stays. Gradients take all arms as choosable.
+After a correction, a withdrawal or a new arm it is refitted from all rewards in their order.
+Gradients take all arms as choosable.
 
 Of the six criteria of the paper's Table 1 it meets dynamic recruitment, which the table denies it:
 anybody may join. Multi-task learning and concurrent interaction are not met: one number is learned
@@ -39,19 +39,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.checks import check_numbers, check_whole, freeze, is_number
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Policy, Problem, with_rows
+from cocobandits.models.histories import Added, Change, UserTable
+from cocobandits.policies.base import Arms, Problem, SequentialPolicy, with_rows
 from cocobandits.types import ArmVector, RngKey, Scalar
 
 # Rewards of which an arm is given so few at first: enough to have an average.
 _START = 1e-6
-# By how much sums may change by rounding, relative to the sum of squares.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class Lessons(NamedTuple):
     num_steps: Int[Array, " user"]
 
 
-class GradBandPolicy(Policy[Lessons]):
+class GradBandPolicy(SequentialPolicy[Lessons]):
     """Eliminate each user's arms softly, and learn from all users how softly."""
 
     def __init__(self, problem: Problem, settings: GradBandSettings) -> None:
@@ -142,10 +140,9 @@ class GradBandPolicy(Policy[Lessons]):
         return with_rows(state, len(users.contexts))
 
     def update(self, rng_key: RngKey, state: Lessons, change: Change) -> tuple[Lessons, None]:
-        """Learn from the change if it is one more reward."""
+        """Learn from one more reward."""
         del rng_key
-        table = change.table.statistics
-        return learn(state, table, change.user, change.statistics, self._told), None
+        return learn(state, change.table.statistics, change.user, change.added, self._told), None
 
     def probabilities(
         self, state: Lessons, users: UserTable, user: int, arms: Arms = None
@@ -154,12 +151,9 @@ class GradBandPolicy(Policy[Lessons]):
         chosen = None if arms is None else jnp.asarray(arms)
         return _probabilities(state.softness, users.statistics, user, self._told, chosen)
 
-    def add_arm(
-        self, rng_key: RngKey, state: Lessons, users: UserTable
-    ) -> tuple["GradBandPolicy", Lessons]:
-        """Keep the softness and the sums."""
-        del rng_key, users
-        return GradBandPolicy(self.problem.with_arm(), self.settings), state
+    def widened(self, problem: Problem) -> "GradBandPolicy":
+        """Make the same policy for a problem with another arm."""
+        return GradBandPolicy(problem, self.settings)
 
 
 def elimination(statistics: Statistics, top: Scalar, variance: Scalar) -> ArmVector:
@@ -177,25 +171,23 @@ def log_gradient(scores: ArmVector, softness: Scalar) -> ArmVector:
 
 @jax.jit
 def learn(
-    lessons: Lessons, table: Statistics, user: Int[Array, ""], after: Statistics, told: Told
+    lessons: Lessons, table: Statistics, user: Int[Array, ""], added: Added, told: Told
 ) -> Lessons:
-    """Learn from a user's new statistics, if they are the old ones and one reward."""
-    taught = _add_reward(lessons, table, user, after, told)
+    """Learn from a user's next reward; rewards beyond the horizon teach nothing."""
+    taught = _add_reward(lessons, table, user, added, told)
     finished = _count_instance(taught, taught.products[user], told)
     is_open = lessons.num_steps[user] < told.horizon
-    is_lesson = is_open & _is_one_more(_row(table, user), after)
-    is_finished = is_lesson & (taught.num_steps[user] >= told.horizon)
-    kept = jax.tree.map(lambda new, old: jnp.where(is_lesson, new, old), taught, lessons)
+    is_finished = is_open & (taught.num_steps[user] >= told.horizon)
+    kept = jax.tree.map(lambda new, old: jnp.where(is_open, new, old), taught, lessons)
     return jax.tree.map(lambda new, old: jnp.where(is_finished, new, old), finished, kept)
 
 
 def _add_reward(
-    lessons: Lessons, table: Statistics, user: Int[Array, ""], after: Statistics, told: Told
+    lessons: Lessons, table: Statistics, user: Int[Array, ""], added: Added, told: Told
 ) -> Lessons:
     """Add the gradient of log π to G, and the reward beyond the baseline times G to J."""
+    arm, reward = added
     before = _row(table, user)
-    arm = jnp.argmax(after.count - before.count)
-    reward = (after.total - before.total)[arm]
     total, count = (jnp.sum(part.at[user].set(0.0)) for part in (table.total, table.count))
     slopes = log_gradient(elimination(before, told.top, told.variance), lessons.softness)
     gradient = lessons.log_gradients[user] + slopes[arm]
@@ -209,16 +201,6 @@ def _add_reward(
 
 def _row(table: Statistics, user: Int[ArrayLike, ""]) -> Statistics:
     return Statistics(*(part[user] for part in table))
-
-
-def _is_one_more(before: Statistics, after: Statistics) -> Bool[Array, ""]:
-    """Tell whether exactly one reward of one arm was added, and nothing else changed."""
-    added = after.count - before.count
-    total, square = after.total - before.total, after.total_square - before.total_square
-    rounding = _ROUNDING * (1 + after.total_square)
-    is_reward = (added == 1) & (jnp.abs(square - total**2) <= rounding)
-    is_same = (added == 0) & (jnp.abs(total) <= rounding) & (jnp.abs(square) <= rounding)
-    return (jnp.sum(is_reward) == 1) & jnp.all(is_reward | is_same)
 
 
 def _count_instance(lessons: Lessons, product: Scalar, told: Told) -> Lessons:

@@ -33,7 +33,7 @@ from cocobandits.models.gaussian_hierarchy import (
 )
 from cocobandits.models.histories import Change, UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel
-from cocobandits.policies.base import Arms, Policy, Problem, Readings
+from cocobandits.policies.base import Arms, History, Policy, Problem, Readings
 from cocobandits.types import ArmVector, PossibleContext, RngKey
 
 NumpyMatrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
@@ -89,7 +89,7 @@ class HierarchyPolicy(Policy[HierarchyState]):
         return _best_probability(self._belief(state, *users.of(user)), chosen)
 
     def add_arm(
-        self, rng_key: RngKey, state: HierarchyState, users: UserTable
+        self, rng_key: RngKey, state: HierarchyState, users: UserTable, history: History
     ) -> tuple["HierarchyPolicy", HierarchyState]:
         """Give the new arm coefficients of its own, of which nothing is known.
 
@@ -99,7 +99,7 @@ class HierarchyPolicy(Policy[HierarchyState]):
         Raises:
             UnsupportedError: the policy was configured for the present arms.
         """
-        del users
+        del users, history
         policy = self.widened(self.problem.with_arm())
         fresh, size = policy.init(rng_key), self.problem.num_arms
         covariance = fresh.covariance

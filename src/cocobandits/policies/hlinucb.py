@@ -19,11 +19,8 @@ recommend articles with known features to users who come back for long. Here arm
 no features, so as published x is one-hot(arm); products with the context would be collinear with
 it, since within one user's own weights the context is a constant. Transposed, x is the terms of
 the context, expected where values are missing. Least squares takes rewards of any law, yes or no
-included. A user's rewards of an arm are remembered by the sums of what they were entered with. One
-reward more is entered as published, and several at once as so many rewards of their average, arm by
-arm. Any other change (a correction, a withdrawal, another context) takes the user out and enters
-all of the user's rewards anew, with what the others have taught until now; what others were entered
-with meanwhile stays. An update and a decision cost O(users · arms).
+included. After a correction, a withdrawal, another context or a new arm it is refitted from all
+rewards in their order. An update costs one sweep, and a decision one per arm.
 
 Of the six criteria, `hlinucb` does not meet multi-task: hidden features of arms are shared, but a
 newcomer's weights are zero and say nothing of which arm is good. Nor does it meet concurrent
@@ -38,32 +35,29 @@ owner of features, but only their sum is used. Dynamic recruitment: yes, anybody
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from cocobandits.checks import check_numbers, check_whole
+from cocobandits.models.features import FeatureKinds, expected_terms, num_terms
 from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Policy, Problem, with_rows
+from cocobandits.policies.base import Arms, Problem, SequentialPolicy, with_rows
 from cocobandits.policies.hidden_features import (
-    Entries,
-    Form,
     HiddenState,
-    Published,
     Scales,
-    Transposed,
-    completed,
-    entered,
-    hidden_features,
-    solved,
-    surroundings,
+    Sums,
+    Turn,
+    swept,
+    upper_bound,
 )
 from cocobandits.policies.ucb import highest_probability
-from cocobandits.types import ArmVector, Number, RngKey
+from cocobandits.types import ArmVector, Number, PossibleContext, RngKey, Scalar
 
-# λ and start deviation, then α and α₂.
-Numbers = tuple[Scales, tuple[Number | None, Number]]
+# α and α₂; None for the schedule of both.
+Alphas = tuple[Number | None, Number]
 _MOST_HIDDEN = 100
 
 
@@ -94,7 +88,21 @@ class HlinucbSettings:
             check_numbers(self, "not negative", "alpha")
 
 
-class HlinucbPolicy(Policy[HiddenState]):
+class Form(NamedTuple):
+    """Who owns what: as published arms have the features; transposed, users have them."""
+
+    is_transposed: bool
+    num_arms: int
+    features: FeatureKinds
+
+    def turn(self, user: Int[Array, ""], arm: Int[Array, ""], context: PossibleContext) -> Turn:
+        """Say whose sums a reward enters, and its seen features."""
+        if self.is_transposed:
+            return Turn(arm, user, expected_terms(self.features, context))
+        return Turn(user, arm, (jnp.arange(self.num_arms) == arm).astype(float))
+
+
+class HlinucbPolicy(SequentialPolicy[HiddenState]):
     """Learn hidden features and weights in turn, and be optimistic about both."""
 
     def __init__(
@@ -103,26 +111,35 @@ class HlinucbPolicy(Policy[HiddenState]):
         self.problem = problem
         self.settings = settings
         self.is_transposed = is_transposed
-        self._form: Form = (Transposed if is_transposed else Published)(problem.features)
+        self._form = Form(is_transposed, problem.num_arms, problem.features)
         self._scales = Scales(float(settings.ridge), float(settings.start_deviation))
         hidden_alpha = float(settings.hidden_alpha)
         self._alphas = (None if settings.alpha is None else float(settings.alpha)), hidden_alpha
 
     def init(self, rng_key: RngKey) -> HiddenState:
         """Start without users; the key is kept for the hidden features of whoever comes."""
-        size = self.problem.num_arms, self.settings.num_hidden
-        return HiddenState(Entries.empty(0, *size), jax.random.key_data(rng_key))
+        num_arms, num_hidden = self.problem.num_arms, self.settings.num_hidden
+        num_seen = num_terms(self.problem.features) if self._form.is_transposed else num_arms
+        owners = (num_arms, 0) if self._form.is_transposed else (0, num_arms)
+        return HiddenState(
+            Sums.empty(owners[0], num_seen + num_hidden),
+            Sums.empty(owners[1], num_hidden),
+            jax.random.key_data(rng_key),
+        )
 
     def enrol(self, state: HiddenState, users: UserTable) -> HiddenState:
         """Make room for as many users as the table has."""
-        return state._replace(entries=with_rows(state.entries, len(users.contexts)))
+        size = len(users.contexts)
+        if self._form.is_transposed:
+            return state._replace(features=with_rows(state.features, size))
+        return state._replace(weights=with_rows(state.weights, size))
 
     def update(
         self, rng_key: RngKey, state: HiddenState, change: Change
     ) -> tuple[HiddenState, None]:
-        """Enter further rewards; after any other change, enter all of the user's rewards again."""
+        """Enter one more reward."""
         del rng_key
-        return state._replace(entries=entered(self._form, state, change, self._scales)), None
+        return _enter(self._form, state, change, self._scales), None
 
     def probabilities(
         self, state: HiddenState, users: UserTable, user: int, arms: Arms = None
@@ -132,45 +149,45 @@ class HlinucbPolicy(Policy[HiddenState]):
 
     def scores(self, state: HiddenState, users: UserTable, user: int) -> ArmVector:
         """Compute every arm's upper bound for a user."""
-        return _scores(self._form, state, users, jnp.asarray(user), (self._scales, self._alphas))
+        context = users.of(user)[0]
+        numbers = self._scales, self._alphas
+        return _scores(self._form, state, jnp.asarray(user), context, numbers)
 
-    def add_arm(
-        self, rng_key: RngKey, state: HiddenState, users: UserTable
-    ) -> tuple["HlinucbPolicy", HiddenState]:
-        """Add an arm of which nobody has entered anything."""
-        del rng_key, users
-        problem = self.problem.with_arm()
-        policy = HlinucbPolicy(problem, self.settings, self.is_transposed)
-        entries = state.entries.padded(1, problem.num_arms)
-        return policy, state._replace(entries=entries)
+    def widened(self, problem: Problem) -> "HlinucbPolicy":
+        """Make the same policy for a problem with another arm."""
+        return HlinucbPolicy(problem, self.settings, self.is_transposed)
+
+
+@partial(jax.jit, static_argnames="form")
+def _enter(form: Form, state: HiddenState, change: Change, scales: Scales) -> HiddenState:
+    turn = form.turn(change.user, change.added.arm, change.context)
+    return swept(state, turn, change.added.reward, scales)
 
 
 @partial(jax.jit, static_argnames="form")
 def _scores(
     form: Form,
     state: HiddenState,
-    users: UserTable,
     user: Int[Array, ""],
-    numbers: Numbers,
+    context: PossibleContext,
+    numbers: tuple[Scales, Alphas],
 ) -> ArmVector:
     scales, alphas = numbers
-    around = surroundings(form, state, users, user, scales)
-    own = jax.tree.map(lambda leaf: leaf[user], state.entries)
-    sums = completed(form, around, own)
-    hidden = hidden_features(around, sums)
-    known = jnp.concatenate([jnp.ones((len(hidden), 1)), hidden], axis=1)
-    z = jnp.einsum("apq,aq->ap", around.lifts, known)
-    columns = jnp.stack([sums.weight_shift, z], axis=2)
-    theta, spread = jnp.moveaxis(solved(sums.weight_precision, columns), 2, 0)
-    inner = theta[:, -hidden.shape[1] :]
-    hidden_spread = solved(sums.feature_precision, inner[:, :, None])[:, :, 0]
+
+    def bound(arm: Int[Array, ""]) -> Float[Array, ""]:
+        turn = form.turn(user, arm, context)
+        return upper_bound(state, turn, scales, _alphas(state, turn, alphas))
+
+    return jax.vmap(bound)(jnp.arange(form.num_arms))
+
+
+def _alphas(state: HiddenState, turn: Turn, alphas: Alphas) -> tuple[Number, Number]:
     alpha, hidden_alpha = alphas
-    if alpha is None:
-        owned = form.rewards_of_weights(state.entries.features[..., 0, 0], user)
-        alpha, hidden_alpha = _scheduled(owned), _scheduled(sums.count)
-    bonus = hidden_alpha * jnp.sqrt(jnp.sum(inner * hidden_spread, axis=1))
-    return jnp.sum(z * theta, axis=1) + alpha * jnp.sqrt(jnp.sum(z * spread, axis=1)) + bonus
+    if alpha is not None:
+        return alpha, hidden_alpha
+    weights, features = state.weights.of(turn.weight_owner), state.features.of(turn.feature_owner)
+    return _scheduled(weights.num_terms), _scheduled(features.num_terms)
 
 
-def _scheduled(num_rewards: ArmVector) -> ArmVector:
+def _scheduled(num_rewards: Scalar) -> Scalar:
     return 0.1 * jnp.sqrt(jnp.log(num_rewards + 1)) + 0.1 * (1 - 0.8**num_rewards)

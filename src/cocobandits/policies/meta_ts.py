@@ -16,7 +16,8 @@ independent. The code that these formulas were read off (Azizimj/Meta-SRM, deriv
 plays every arm once at the start of a task; here, with a few rewards per user, none is forced. Here
 a task is a user and starts with the enrolment: the prior is made of the rewards
 that all earlier users have given until then, finished or not, and stays with the user; rewards that
-the others give later, and corrections, reach those who enrol later. The draw of Meta-TS comes from
+the others give later reach those who enrol later. After a correction, a withdrawal or a new arm all
+priors are refitted from the rewards in their order. The draw of Meta-TS comes from
 a key of the study, the number of the user and that of the arm. The exported belief is that about a
 user who would enrol now; of Meta-TS it is the one with the draw averaged out, AdaTS's.
 
@@ -42,7 +43,7 @@ from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.histories import Change, UserTable
 from cocobandits.models.mixture.arms import GaussianArms
 from cocobandits.models.mixture.belief import MixtureBelief
-from cocobandits.policies.base import Arms, Policy, Problem, Readings, with_rows
+from cocobandits.policies.base import Arms, Problem, Readings, SequentialPolicy, with_rows
 from cocobandits.types import ArmVector, PossibleContext, RngKey, Scalar
 
 
@@ -88,7 +89,7 @@ class MetaTsState(NamedTuple):
     key: UInt32[Array, " word"]
 
 
-class MetaTsPolicy(Policy[MetaTsState]):
+class MetaTsPolicy(SequentialPolicy[MetaTsState]):
     """Give every user a prior learned from those before; Meta-TS if it is drawn, else AdaTS."""
 
     def __init__(self, problem: Problem, settings: MetaTsSettings, is_drawn: bool) -> None:
@@ -125,16 +126,9 @@ class MetaTsPolicy(Policy[MetaTsState]):
         belief = posterior(users, state.priors, user, self._told.noise)
         return _best_probability(belief, chosen)
 
-    def add_arm(
-        self, rng_key: RngKey, state: MetaTsState, users: UserTable
-    ) -> tuple["MetaTsPolicy", MetaTsState]:
-        """Give everybody the prior of an arm without rewards, as if it had always been there."""
-        del rng_key
-        policy = MetaTsPolicy(self.problem.with_arm(), self.settings, self.is_drawn)
-        fresh = _new_column(users, state.key, self._told, self.is_drawn)
-        columns = zip(with_rows(state.priors, len(users.contexts)), fresh, strict=True)
-        priors = Normals(*(jnp.concatenate(pair, axis=1) for pair in columns))
-        return policy, state._replace(priors=priors)
+    def widened(self, problem: Problem) -> "MetaTsPolicy":
+        """Make the same policy for a problem with another arm."""
+        return MetaTsPolicy(problem, self.settings, self.is_drawn)
 
     def read(
         self,
@@ -187,21 +181,6 @@ def _start(users: UserTable, key: UInt32[Array, " word"], told: Told, is_drawn: 
     num_arms = users.statistics.count.shape[1]
     normals = _draws(key, users.num_users - 1, jnp.arange(num_arms))
     return _task_prior(population(users.statistics, told), normals, told, is_drawn)
-
-
-@partial(jax.jit, static_argnames="is_drawn")
-def _new_column(
-    users: UserTable, key: UInt32[Array, " word"], told: Told, is_drawn: bool
-) -> Normals:
-    """Make every user's prior of the last arm, of which nobody has seen a reward."""
-    num_rows, num_arms = users.statistics.count.shape
-    last = jnp.array([num_arms - 1])
-    normals = jax.vmap(lambda user: _draws(key, user, last))(jnp.arange(num_rows))
-    shape = (num_rows, 1)
-    start = Normals(
-        jnp.full(shape, told.population_mean), jnp.full(shape, told.population_variance)
-    )
-    return _task_prior(start, normals, told, is_drawn)
 
 
 @jax.jit

@@ -22,11 +22,10 @@ one: O(users) per decision. With several arms φ = one-hot(a) ⊗ (1, x), and th
 is defined as: draw ā with P(φ_āᵀθ̃ is the largest), then play control with the clipped probability
 of that ā alone. Without the control among the arms that can be chosen, ā is played. π and f̂ are
 those of the state just before the reward arrives, with all arms to choose from; a reward that comes
-late, or of a choice among some arms, has another π than it was drawn with. An update is not told
+late, or of a choice among some arms, has another π than it was drawn with. An update does not know
 who the candidate was when control was played, so that pseudo-reward is shared out among all of them
-by P(ā | A = 0), which leaves the mean of the sums as it is. Where rewards are withdrawn, what the
-user's rewards of that arm added is scaled by the ratio of the counts; where their sum changes
-otherwise, Σσ̃²R̃ moves by their average ∂(σ̃²R̃)/∂R. All noise is one number v, for what f̂ leaves
+by P(ā | A = 0), which leaves the mean of the sums as it is. After a correction, a withdrawal or a
+new arm it is refitted from all rewards in their order. All noise is one number v, for what f̂ leaves
 unexplained (1 in the authors' code, which has it in β alone): the declared noise is not asked for,
 and yes/no rewards are as good as others.
 
@@ -45,13 +44,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.features import FeatureKinds, expected_terms
 from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Policy, Problem, with_rows
+from cocobandits.policies.base import Arms, Problem, SequentialPolicy, with_rows
 from cocobandits.policies.rome_algebra import (
     Contribution,
     control_probability,
@@ -59,7 +58,7 @@ from cocobandits.policies.rome_algebra import (
     largest_probability,
 )
 from cocobandits.policies.rome_baseline import Bags, Terms, predict
-from cocobandits.policies.rome_evidence import Law, RewardChange, advantages
+from cocobandits.policies.rome_evidence import Law, advantages, gained
 from cocobandits.types import ArmVector, RngKey
 
 
@@ -105,12 +104,9 @@ class RomeSettings:
 
 
 class RomeState(NamedTuple):
-    """What pseudo-rewards add to V and b, and the bags of f̂.
+    """What pseudo-rewards add to V and b, and the bags of f̂."""
 
-    Rows of a source are what rewards of control say of a candidate, and its own rewards.
-    """
-
-    evidence: Contribution  # each field: user × source × candidate
+    evidence: Contribution  # each field: user × candidate
     bags: Bags
 
 
@@ -122,7 +118,7 @@ class Rules(NamedTuple):
     has_control: bool = True
 
 
-class RomePolicy(Policy[RomeState]):
+class RomePolicy(SequentialPolicy[RomeState]):
     """Learn by how much each arm beats the control, for all users and for each."""
 
     def __init__(self, problem: Problem, settings: RomeSettings) -> None:
@@ -134,16 +130,16 @@ class RomePolicy(Policy[RomeState]):
         """Start without users."""
         del rng_key
         num_arms = self.problem.num_arms
-        blank = jnp.zeros((0, 2, num_arms - 1))
+        blank = jnp.zeros((0, num_arms - 1))
         bags = Bags.empty(0, self.settings.num_bags, num_arms)
-        return RomeState(Contribution(blank, blank, blank), bags)
+        return RomeState(Contribution(blank, blank), bags)
 
     def enrol(self, state: RomeState, users: UserTable) -> RomeState:
         """Make room for as many users as the table has."""
         return with_rows(state, len(users.contexts))
 
     def update(self, rng_key: RngKey, state: RomeState, change: Change) -> tuple[RomeState, None]:
-        """Learn from new rewards, and scale what the old ones said if they are others now."""
+        """Learn from one more reward."""
         return _learn(self._rules, rng_key, state, change), None
 
     def probabilities(
@@ -155,18 +151,9 @@ class RomePolicy(Policy[RomeState]):
         rules = self._rules._replace(has_control=0 in chosen)
         return _probabilities(rules, state, users, user, candidates)
 
-    def add_arm(
-        self, rng_key: RngKey, state: RomeState, users: UserTable
-    ) -> tuple["RomePolicy", RomeState]:
-        """Add a candidate of which nothing is known."""
-        del rng_key, users
-        evidence, bags = jax.tree.map(_with_column, (state.evidence, state.bags))
-        policy = RomePolicy(self.problem.with_arm(), self.settings)
-        return policy, RomeState(evidence, bags)
-
-
-def _with_column(columns: Float[Array, "*rows arm"]) -> Float[Array, "*rows wider"]:
-    return jnp.pad(columns, ((0, 0),) * (columns.ndim - 1) + ((0, 1),))
+    def widened(self, problem: Problem) -> "RomePolicy":
+        """Make the same policy for a problem with another arm."""
+        return RomePolicy(problem, self.settings)
 
 
 def _terms(kinds: FeatureKinds, users: UserTable) -> Terms:
@@ -210,16 +197,14 @@ def _probabilities(
 
 @partial(jax.jit, static_argnames="rules")
 def _learn(rules: Rules, rng_key: RngKey, state: RomeState, change: Change) -> RomeState:
-    """Write what a user's changed rewards add to V, b and the bags."""
-    users, user = change.table, change.user
+    """Write what one more reward adds to V, b and the bags."""
+    users, user, added = change.table, change.user, change.added
     terms = _terms(rules.kinds, users)
-    row = jax.tree.map(lambda rows: rows[user], (state.evidence, state.bags))
-    rewards = RewardChange.between(users.of(user)[1], change.statistics)
-    law = _law(rules, users, state, user, jnp.arange(row[0].weight.shape[1]))
+    row, bags = jax.tree.map(lambda rows: rows[user], (state.evidence, state.bags))
+    law = _law(rules, users, state, user, jnp.arange(len(row.weight)))
     predicted = predict(terms, state.bags, rules.settings.ridge, terms[user])
-    evidence = rewards.gained(rewards.retained(row[0]), law, predicted)
-    is_in = jax.random.bernoulli(rng_key, rules.settings.bag_share, row[1].counts.shape)
-    bags = rewards.bagged(row[1], is_in)
-    tables, rows = (state.evidence, state.bags), (evidence, bags)
+    is_in = jax.random.bernoulli(rng_key, rules.settings.bag_share, bags.counts.shape)
+    rows = gained(row, law, predicted, added), bags.with_reward(added, is_in)
+    tables = state.evidence, state.bags
     written = jax.tree.map(lambda table, new: table.at[user].set(new), tables, rows)
     return RomeState(*written)

@@ -25,14 +25,10 @@ _MOST_EXACT = 3
 
 
 class Contribution(NamedTuple):
-    """What rewards add to V and b along their φ: Σσ̃² and Σσ̃²R̃, and the derivative of the latter.
-
-    `slope` is the sum of ∂(σ̃²R̃)/∂R, by which a reward that is corrected later moves `pull`.
-    """
+    """What rewards add to V and b along their φ: Σσ̃² and Σσ̃²R̃."""
 
     weight: Float[Array, "*each"]
     pull: Float[Array, "*each"]
-    slope: Float[Array, "*each"]
 
 
 class Advantage(NamedTuple):
@@ -73,7 +69,7 @@ class Coefficients(NamedTuple):
 
 
 def contribution(
-    is_candidate: Bool[Array, "*each"],
+    is_candidate: Bool[Array, ""] | Bool[Array, "*each"],
     control: Float[Array, "*each"],
     advantage: Float[Array, "*each"],
     residual: Float[Array, "*each"],
@@ -85,18 +81,7 @@ def contribution(
     """
     weight = control * (1 - control)
     slope = jnp.where(is_candidate, control, control - 1)
-    return Contribution(weight, weight * advantage + slope * residual, slope)
-
-
-def pseudo_reward(
-    is_candidate: Bool[Array, "*each"],
-    control: Float[Array, "*each"],
-    advantage: Float[Array, "*each"],
-    residual: Float[Array, "*each"],
-) -> Float[Array, "*each"]:
-    """Compute R̃ alone; its mean over A is the advantage of ā, whatever f̂ is."""
-    weight, pull, _ = contribution(is_candidate, control, advantage, residual)
-    return pull / weight
+    return Contribution(weight, weight * advantage + slope * residual)
 
 
 def exploration(

@@ -2,8 +2,7 @@
 
 f̂(x, a) is linear in the terms of the context, the arm and their products, and is the average of
 the bags' fits. Nothing rests on it being right: a poor f̂ makes pseudo-rewards noisier, not biased.
-What the bags hold is kept per user and arm, so that a context may become known later and a reward
-that is taken back leaves no trace.
+What the bags hold is kept per user and arm.
 """
 
 from typing import NamedTuple
@@ -11,8 +10,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from cocobandits.models.histories import Added
 from cocobandits.types import ArmVector, Number
 
 Terms = Float[Array, "user term"]
@@ -29,6 +29,11 @@ class Bags(NamedTuple):
         """Make bags without rewards."""
         blank = jnp.zeros((num_users, num_bags, num_arms))
         return cls(blank, blank)
+
+    def with_reward(self, added: Added, is_in: Bool[Array, "bag arm"]) -> "Bags":
+        """Add a reward to the bags that it is in."""
+        chosen = is_in & (jnp.arange(is_in.shape[1]) == added.arm)[None]
+        return Bags(self.counts + chosen, self.totals + chosen * added.reward)
 
 
 def predict(terms: Terms, bags: Bags, ridge: Number, point: Float[Array, " term"]) -> ArmVector:

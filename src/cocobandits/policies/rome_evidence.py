@@ -1,17 +1,16 @@
-"""What a user's rewards say in RoME: sums per user and candidate, how they change, how they add up.
+"""What a user's rewards say in RoME: sums per user and candidate, and how they add up.
 
 A user's contexts stay, so all pseudo-rewards of a user and candidate lie along one φ, and the two
-numbers Σσ̃² and Σσ̃²R̃ are all of them. They are kept apart by source: the rewards of control, of
-which every candidate has a share, and the candidate's own rewards.
+numbers Σσ̃² and Σσ̃²R̃ are all of them. Every candidate has a share of the rewards of control.
 """
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Added
 from cocobandits.policies.rome_algebra import (
     Advantage,
     Coefficients,
@@ -19,11 +18,10 @@ from cocobandits.policies.rome_algebra import (
     Square,
     contribution,
 )
-from cocobandits.policies.rome_baseline import Bags, Terms
+from cocobandits.policies.rome_baseline import Terms
 from cocobandits.types import ArmVector, Number, Scalar
 
 Candidates = Float[Array, " candidate"]
-BySource = Float[Array, "source candidate"]
 PerUser = Float[Array, " user"]
 
 
@@ -39,54 +37,17 @@ class Law(NamedTuple):
         return joint / jnp.sum(joint)
 
 
-class RewardChange(NamedTuple):
-    """What became of a user's rewards, arm by arm.
-
-    Where there are more than before, the new ones are what the sum grew by, all of the same size;
-    elsewhere old ones were taken back or corrected.
-    """
-
-    added: ArmVector
-    added_total: ArmVector
-    ratio: ArmVector  # of the old rewards that are left
-    correction_per_reward: ArmVector  # of those there were, in the sum of those left
-
-    @classmethod
-    def between(cls, before: Statistics, after: Statistics) -> "RewardChange":
-        """Compare two histories of the same user."""
-        added = jnp.maximum(after.count - before.count, 0.0)
-        is_more = added > 0
-        safe_count = jnp.maximum(before.count, 1.0)
-        ratio = jnp.where(is_more, 1.0, after.count / safe_count)
-        correction = jnp.where(is_more, 0.0, after.total - ratio * before.total)
-        added_total = jnp.where(is_more, after.total - before.total, 0.0)
-        return cls(added, added_total, ratio, correction / safe_count)
-
-    def retained(self, evidence: Contribution) -> Contribution:
-        """Scale what old rewards said, and move Σσ̃²R̃ by their average slope where they changed."""
-        ratio, correction = _by_source(self.ratio), _by_source(self.correction_per_reward)
-        pull = ratio * evidence.pull + correction * evidence.slope
-        return Contribution(ratio * evidence.weight, pull, ratio * evidence.slope)
-
-    def gained(self, evidence: Contribution, law: Law, predicted: ArmVector) -> Contribution:
-        """Add the pseudo-rewards of new rewards; of control's, each candidate has its share."""
-        own, shared = jnp.ones_like(law.control), law.given_control()
-        number = _by_source(self.added) * jnp.stack([shared, own])
-        average = self.added_total / jnp.maximum(self.added, 1.0)
-        new = contribution(
-            jnp.stack([own < 1, own > 0]),
-            jnp.stack([law.control] * 2),
-            jnp.stack([predicted[1:] - predicted[0]] * 2),
-            _by_source(average - predicted),
-        )
-        pairs = zip(evidence, new, strict=True)
-        return Contribution(*(old + number * each for old, each in pairs))
-
-    def bagged(self, bags: Bags, is_in: Bool[Array, "bag arm"]) -> Bags:
-        """Scale what bags hold of the user, and add the new rewards to the bags they are in."""
-        totals = self.ratio[None] * bags.totals + self.correction_per_reward[None] * bags.counts
-        counts = self.ratio[None] * bags.counts
-        return Bags(counts + is_in * self.added[None], totals + is_in * self.added_total[None])
+def gained(evidence: Contribution, law: Law, predicted: ArmVector, added: Added) -> Contribution:
+    """Add the pseudo-reward of one reward; of control's, each candidate has its share."""
+    is_control = added.arm == 0
+    is_own = jnp.arange(len(law.control)) == added.arm - 1
+    number = jnp.where(is_control, law.given_control(), is_own)
+    advantage = predicted[1:] - predicted[0]
+    residual = added.reward - predicted[added.arm]
+    new = contribution(
+        ~is_control, law.control, advantage, jnp.broadcast_to(residual, advantage.shape)
+    )
+    return jax.tree.map(lambda old, each: old + number * each, evidence, new)
 
 
 def advantages(
@@ -99,7 +60,7 @@ def advantages(
 
     Candidates have coefficients of their own, so V̄ and Λ have a block for each.
     """
-    weight, pull = (jnp.sum(field, axis=1) for field in evidence[:2])
+    weight, pull = evidence
 
     def read(weight: PerUser, pull: PerUser) -> Advantage:
         coefficients = coefficients_without(terms, (weight, pull), user, precisions)
@@ -143,8 +104,3 @@ def coefficients_without(
 def _weighted(weight: PerUser, terms: Terms) -> Square:
     """Compute Σ_j weight_j t_j t_jᵀ."""
     return (terms * weight[:, None]).T @ terms
-
-
-def _by_source(per_arm: ArmVector) -> BySource:
-    """Lay out numbers of arms by source: control's for all candidates, then their own."""
-    return jnp.stack([jnp.broadcast_to(per_arm[0], per_arm[1:].shape), per_arm[1:]])

@@ -4,6 +4,7 @@ Owns updates, their numbers, random keys, and moves in the foreground or backgro
 from (seed, purpose, sequence number). Knows users and arms by their numbers alone.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,9 +14,9 @@ import numpy as np
 
 from cocobandits.errors import NumericalError
 from cocobandits.inference.smc import SmcInfo
-from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Policy
+from cocobandits.policies.base import Arms, History, Policy, Step
+from cocobandits.policies.registry import LEARNERS
 from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
 from cocobandits.study.completion import Points
 from cocobandits.study.design import StudyDesign
@@ -24,7 +25,23 @@ from cocobandits.study.recipe import Recipe
 from cocobandits.study.units import FloatVector
 from cocobandits.types import PossibleContext, RngKey, Scalar
 
+# Arm and standardised reward of a decision; None if it has none, or its user has withdrawn.
+RewardOf = Callable[[int], tuple[int, float] | None]
 PURPOSES = {"start": 0, "decide": 1, "update": 2, "diagnose": 3, "arm": 4}
+
+
+class Arrival(NamedTuple):
+    """An enrolment, if the decision is -1, or the first reward of a decision.
+
+    Attributes:
+        user: number of the user.
+        decision: number of the decision.
+        update: number of the update that learned the reward.
+    """
+
+    user: int
+    decision: int = -1
+    update: int = -1
 
 
 class Memory(NamedTuple):
@@ -34,6 +51,7 @@ class Memory(NamedTuple):
     state: Any
     num_updates: int
     adoptions: list[Adoption]
+    arrivals: list[Arrival]
 
 
 class Learner:
@@ -57,7 +75,10 @@ class Learner:
         self.num_updates = 0
         self.health: SmcInfo | None = None
         self.adoptions: list[Adoption] = []
-        self.background = None if rejuvenate == "foreground" else self._moves()
+        self.arrivals: list[Arrival] = []
+        # Without particles there is nothing to move.
+        is_moving = rejuvenate != "foreground" and design.policy in LEARNERS
+        self.background = self._moves() if is_moving else None
 
     @property
     def log_evidence(self) -> float | None:
@@ -98,26 +119,46 @@ class Learner:
         users = self.users.append(jnp.asarray(context))
         self.state = self.policy.enrol(self.state, users)
         self.users = users
+        self.arrivals.append(Arrival(int(users.num_users) - 1))
         if self.background is not None:
             self.background.enrol(users)
 
-    def update(
-        self,
-        user: int,
-        statistics: Statistics,
-        context: FloatVector | Points | None,
-        num_decisions: int,
-    ) -> None:
-        """Learn a user's new statistics, and context if one is given.
+    def add(self, decision: int, change: Change, num_decisions: int) -> None:
+        """Learn the first reward of a decision.
+
+        Raises:
+            NumericalError: no particle can explain the reward, or moves in the background failed.
+        """
+        arrival = Arrival(int(change.user), decision, self.num_updates)
+        self._update(change, num_decisions, None)
+        self.arrivals.append(arrival)
+
+    def revise(self, change: Change, num_decisions: int, reward_of: RewardOf) -> None:
+        """Learn any other change; `reward_of` has all rewards after it.
 
         Raises:
             NumericalError: no particle can explain the change, or moves in the background failed.
         """
+        self._update(change, num_decisions, self.history(reward_of))
+
+    def history(self, reward_of: RewardOf) -> History:
+        """List enrolments and rewards in the order they came in; decisions of None are left out."""
+        steps = []
+        for user, decision, update in self.arrivals:
+            if decision < 0:
+                steps.append(Step(self._base_key, user))
+            elif (given := reward_of(decision)) is not None:
+                steps.append(Step(self.key("update", update), user, *given))
+        return History(self.key("start", 0), tuple(steps))
+
+    def _update(self, change: Change, num_decisions: int, history: History | None) -> None:
         key = self.key("update", self.num_updates)
-        possible = None if context is None else jnp.asarray(context)
-        change = Change.of(self.users, user, statistics, possible)
         if self.background is None:
-            learned = self.policy.update(key, self.state, change)
+            learned = (
+                self.policy.update(key, self.state, change)
+                if history is None
+                else self.policy.revise(key, self.state, change, history)
+            )
         else:
             self.adopt(num_decisions)
             self.background.raise_failure()
@@ -126,7 +167,7 @@ class Learner:
         self.users = change.applied()
         self.num_updates += 1
 
-    def add_arm(self, design: StudyDesign, num_decisions: int) -> None:
+    def add_arm(self, design: StudyDesign, num_decisions: int, reward_of: RewardOf) -> None:
         """Go on with a design that has one more arm; moves under way are waited for.
 
         Raises:
@@ -136,7 +177,9 @@ class Learner:
         self.catch_up(num_decisions)
         key = self.key("arm", len(design.arms) - 1)
         users = self.users.with_arm()
-        self.policy, self.state = self.policy.add_arm(key, self.state, users)
+        self.policy, self.state = self.policy.add_arm(
+            key, self.state, users, self.history(reward_of)
+        )
         self.design, self.users = design, users
         if self.background is not None:
             self.background = self._moves()
@@ -164,13 +207,14 @@ class Learner:
 
     def remember(self) -> Memory:
         """List what is needed to go on."""
-        return Memory(self.users, self.state, self.num_updates, self.adoptions)
+        return Memory(self.users, self.state, self.num_updates, self.adoptions, self.arrivals)
 
     def recall(self, memory: Memory) -> None:
         """Go on from where another learner of the same design was."""
         self.users, self.state = memory.users, memory.state
         self.num_updates = memory.num_updates
         self.adoptions += memory.adoptions
+        self.arrivals += memory.arrivals
 
     def fork(self) -> "Learner":
         """Return a learner that goes on from here; what it learns changes nothing in this one.
@@ -178,7 +222,7 @@ class Learner:
         Moves that are under way here are not waited for.
         """
         fork = Learner(self.design, "foreground" if self.background is None else "background")
-        fork.recall(Memory(self.users, self.state, self.num_updates, []))
+        fork.recall(self.remember()._replace(adoptions=[]))
         return fork
 
     def template(self, points: PossibleContext | None) -> tuple[UserTable, Any]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 
 from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import Policy, Problem
+from cocobandits.policies.base import History, Policy, Problem
 from cocobandits.policies.registry import build_policy
 from cocobandits.policies.settings import CocoSettings
 from cocobandits.study.design import StudyDesign
@@ -38,5 +38,5 @@ class Recipe(NamedTuple):
         for _ in range(self.num_added):
             # A policy depends on no state and no users: any will do.
             users = UserTable.empty(len(self.problem.features), policy.problem.num_arms + 1)
-            policy, _ = policy.add_arm(key, policy.init(key), users)
+            policy, _ = policy.add_arm(key, policy.init(key), users, History(key))
         return policy

@@ -32,13 +32,13 @@ from cocobandits.study.background import Adoption
 from cocobandits.study.context import Feature
 from cocobandits.study.decisions import DecisionLog
 from cocobandits.study.design import StudyDesign
-from cocobandits.study.learner import Memory
+from cocobandits.study.learner import Arrival, Memory
 from cocobandits.study.rewards import RewardDesign
 from cocobandits.study.roster import ArmChange
 from cocobandits.study.users import Users
 
 FORMAT = "cocobandits-study"
-VERSION = 5
+VERSION = 6
 _TEXT = "study.json"
 _SEAL = "study.json.sha256"
 # What the standard library raises for a file that is not as it was written.
@@ -83,6 +83,7 @@ def write(path: Path, snapshot: Snapshot) -> None:
         "withdrawn": sorted(snapshot.users.withdrawn),
         "arm_changes": snapshot.changes,
         "num_updates": snapshot.memory.num_updates,
+        "arrivals": snapshot.memory.arrivals,
         "adoptions": snapshot.memory.adoptions,
         "sha256": {name: _digest(array) for name, array in arrays.items()},
     }
@@ -212,6 +213,7 @@ class Archive(NamedTuple):
             state,
             self.text["num_updates"],
             [Adoption(*entry) for entry in self.text["adoptions"]],
+            [Arrival(*entry) for entry in self.text["arrivals"]],
         )
 
     def log(self, design: StudyDesign) -> DecisionLog:

@@ -15,6 +15,7 @@ import numpy as np
 
 from cocobandits.errors import ConflictError, InputError
 from cocobandits.models.base import Statistics
+from cocobandits.models.histories import Change
 from cocobandits.notice import NOTICE
 from cocobandits.policies.registry import LEARNERS
 from cocobandits.policies.settings import CocoSettings, ModelName
@@ -31,13 +32,14 @@ from cocobandits.study.decisions import (
     make_id,
 )
 from cocobandits.study.design import Floor, StudyDesign, check_floor_sum
-from cocobandits.study.learner import Learner
+from cocobandits.study.learner import Learner, RewardOf
 from cocobandits.study.questions import Questions
 from cocobandits.study.rewards import RewardDesign, RewardKind
 from cocobandits.study.roster import Roster, raise_to_floors
 from cocobandits.study.units import is_name
 from cocobandits.study.users import Users
 from cocobandits.study.warm_up import rehearse
+from cocobandits.types import PossibleContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -148,9 +150,9 @@ class Study(Questions):
         filled = self._users.with_late(user, context)
         if filled is None:
             return
-        completed = self._users.complete(filled, number)
-        statistics = self._learner.users.of(number)[1]
-        self._learner.update(number, statistics, completed, len(self._log))
+        table, completed = self._learner.users, jnp.asarray(self._users.complete(filled, number))
+        change = Change.of(table, number, table.of(number)[1], completed)
+        self._learner.revise(change, len(self._log), self._reward_of)
         self._users.replace(number, filled)
 
     def decide(self, user: str, eligible: Sequence[str] | None = None) -> Decision:
@@ -201,8 +203,9 @@ class Study(Questions):
                 f"{self._log.describe(number)}. Use correct({decision_id!r}, {value!r}) to "
                 "replace it."
             )
-        user, statistics = self._statistics_of(number)
-        self._learn(user, statistics.add(self._log.arms[number], standardised))
+        user, arm = self._log.users[number], self._log.arms[number]
+        change = Change.adding(self._learner.users, user, arm, standardised, self._context(user))
+        self._learner.add(number, change, len(self._log))
         self._settle(number, Status.REWARDED, float(value))
 
     def correct(self, decision_id: str, value: float | None) -> None:
@@ -223,13 +226,16 @@ class Study(Questions):
                 f"Expected a decision with a reward; got decision={decision_id!r}, "
                 f"{self._log.describe(number)}. Use reward({decision_id!r}, value) first."
             )
-        user, statistics = self._statistics_of(number)
-        arm = self._log.arms[number]
+        user, arm = self._log.users[number], self._log.arms[number]
+        statistics = self._learner.users.of(user)[1]
         if status == Status.REWARDED:
             statistics = statistics.remove(arm, self.design.standardise(self._log.rewards[number]))
         if standardised is not None:
             statistics = statistics.add(arm, standardised)
-        self._learn(user, statistics)
+        corrected = None if standardised is None else (arm, standardised)
+        self._revise(
+            user, statistics, lambda each: corrected if each == number else self._reward_of(each)
+        )
         if value is None:
             self._settle(number, Status.RETRACTED, math.nan)
         else:
@@ -262,7 +268,11 @@ class Study(Questions):
                 failed.
         """
         number = self._users.find(user)
-        self._learn(number, Statistics.empty(len(self.design.arms)))
+        self._revise(
+            number,
+            Statistics.empty(len(self.design.arms)),
+            lambda each: None if self._log.users[each] == number else self._reward_of(each),
+        )
         self._users.withdraw(user)
         self._open.pop(number, None)
 
@@ -322,7 +332,7 @@ class Study(Questions):
         pairs = zip(design.floors, statuses, strict=True)
         check_floor_sum(tuple(floor for floor, status in pairs if status != "withdrawn"))
         before = self.describe().model.name
-        self._learner.add_arm(design, len(self._log))
+        self._learner.add_arm(design, len(self._log), self._reward_of)
         self._roster.add(name)
         if self.describe().model.name != before:
             self._announce_model()
@@ -411,15 +421,23 @@ class Study(Questions):
             )
         return number
 
-    def _statistics_of(self, number: int) -> tuple[int, Statistics]:
-        user = self._log.users[number]
-        return user, self._learner.users.of(user)[1]
+    def _revise(self, user: int, statistics: Statistics, reward_of: RewardOf) -> None:
+        """Replace a user's statistics; `reward_of` has all rewards after that."""
+        change = Change.of(self._learner.users, user, statistics, self._context(user))
+        self._learner.revise(change, len(self._log), reward_of)
 
-    def _learn(self, user: int, statistics: Statistics) -> None:
-        """Update a user, and what stands for values that are missing."""
-        is_complete = self._users.is_complete(user)
-        context = None if is_complete else self._users.complete(self._users.contexts[user], user)
-        self._learner.update(user, statistics, context, len(self._log))
+    def _context(self, user: int) -> PossibleContext | None:
+        """Bring missing values up to date; None if there are none."""
+        if self._users.is_complete(user):
+            return None
+        return jnp.asarray(self._users.complete(self._users.contexts[user], user))
+
+    def _reward_of(self, decision: int) -> tuple[int, float] | None:
+        """Return arm and standardised reward of a decision that counts."""
+        is_gone = self._users.names[self._log.users[decision]] in self._users.withdrawn
+        if is_gone or self._log.statuses[decision] != Status.REWARDED:
+            return None
+        return self._log.arms[decision], self.design.standardise(self._log.rewards[decision])
 
     def _announce_model(self) -> None:
         model = self.describe().model
