@@ -19,45 +19,41 @@ $(READY): requirements/dev.txt pyproject.toml
 	@touch $(READY)
 
 run: setup ## Reproduce the paper in small: four environments, four seeds, an answer and a page
-	$(BIN)/coco reproduce --quick --resume --out runs/quick
+	$(BIN)/coco reproduce --quick --out runs/quick
 
 paper: setup ## The whole reproduction: ten seeds, the paper's grid; takes hours, can be resumed
-	$(BIN)/coco reproduce --resume --out runs/paper
+	$(BIN)/coco reproduce --out runs/paper
 
-coids: setup ## CoIDS and its yardsticks in eight environments, ten seeds; takes hours, can be resumed
-	$(BIN)/coco reproduce --resume --env mixture --env partial --env lmm --env lmm-misspecified --env stress \
-	  --policy coids --policy oracle-plan --policy oracle-ts --policy ind-ts --seeds 10 --out runs/coids
+coids: setup ## Add CoIDS and its yardsticks in four more environments to that; ten seeds; takes hours, can be resumed
+	$(BIN)/coco reproduce --env mixture --env partial --env lmm --env lmm-misspecified --env stress \
+	  --policy coids --policy oracle-plan --policy oracle-ts --policy ind-ts --seeds 10 --out runs/paper
 
 studies: setup ## Ten arms, yes/no rewards, features with and without gaps; five seeds; can be resumed
-	$(BIN)/coco reproduce --resume --env studies --policy coids --policy oracle-ts --policy ind-ts --seeds 5 \
+	$(BIN)/coco reproduce --env studies --policy coids --policy oracle-ts --policy ind-ts --seeds 5 \
 	  --jobs 1 --out runs/studies
 
 models: setup ## The mixture in the paper's environments, against the log-density; ten seeds; can be resumed
-	$(BIN)/coco reproduce --resume --env mixture --env partial --env lmm --env lmm-misspecified --policy coids \
-	  --model mixture --seeds 10 --out runs/mixture
-	$(BIN)/python benchmarks/two_models.py results/coids runs/mixture
+	$(BIN)/coco reproduce --env mixture --env partial --env lmm --env lmm-misspecified --policy coids-mixture \
+	  --seeds 10 --out runs/models
 
-compare: setup ## Every system of Table 1 beside ours in all environments; ten seeds; takes hours, can be resumed
-	$(BIN)/coco compare --resume --out runs/compare
+compare: setup ## Every system of Table 1 and ours in all environments; ten seeds; takes hours, can be resumed
+	$(BIN)/coco compare --out runs/compare
 
 peers: setup ## MABWiser and bayesianbandits in the environments of `coco compare`; ten seeds; can be resumed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/peers.txt
-	@test -f runs/compare/config.json || { echo "Expected a run in runs/compare; got none. Run $(BIN)/coco compare --out runs/compare first."; exit 1; }
-	$(BIN)/python benchmarks/peers/run.py --seeds 10 --out runs/compare/peers.json
+	$(BIN)/python benchmarks/peers/run.py --seeds 10 --out runs/compare
 
-docs: setup ## Rebuild the figures and generated pages from the records in results and benchmarks
-	$(BIN)/coco report results/coids --beside results/paper --markdown docs/reproduction.md
-	$(BIN)/coco report results/studies --markdown docs/studies.md
-	$(BIN)/python benchmarks/two_models.py results/coids results/mixture > docs/models.md
-	$(BIN)/coco compare --show --out results/compare-mended --beside results/compare --page docs/compare.md
-	if [ -f benchmarks/results.json ]; then $(BIN)/python benchmarks/page.py; fi
-	$(BIN)/python docs/make_results.py
+docs: setup ## Rebuild figures, pages and tables from the results and the code
+	$(BIN)/python docs/make_tables.py
+	$(BIN)/python -m cocobandits.experiments.pages
+	$(BIN)/python benchmarks/page.py
 
 demo: setup ## The diet example through Study, and why plan 1 comes first
 	$(BIN)/coco demo
 
-bench: setup ## Measure speed, memory and growth against a literal reading of the paper; one to two hours
-	$(BIN)/coco bench
+bench: setup ## Measure speed, memory and growth; one to two hours, less with ONLY=words or QUICK=1
+	$(BIN)/pytest -o addopts= --benchmark-only benchmarks $(if $(QUICK),--quick) $(if $(ONLY),-k "$(ONLY)")
+	$(if $(QUICK),,$(BIN)/python benchmarks/page.py)
 
 check: setup ## Format check, lint, types, layers contract
 	$(BIN)/ruff format --check .

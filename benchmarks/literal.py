@@ -1,10 +1,9 @@
-"""The paper's procedure as it is written (App. "SMC"), plainly: the yardstick of `bench.py`.
+"""The paper's procedure as it is written (App. "SMC"), plainly: the yardstick of the benchmarks.
 
 A particle ξ has prior N(0, I). Its log-density is f = Φ ξ on all nodes at once, where Φ is one
-dense matrix, nodes × modes, of √λ_m · amplitude · eigenvector; its columns are read off the
-library's model, so both have the same basis. Every context node has its own softmax over the cells
-of the arm grid, and a user counts at the nearest context node. The evidence of a user is summed
-over all cells,
+dense matrix, nodes × modes, of √λ_m · amplitude · eigenvector, computed with the library's model,
+so both have the same basis. Every context node has its own softmax over the cells of the arm grid,
+and a user counts at the nearest context node. The evidence of a user is summed over all cells,
 
     log Σ_cells P(cell | x) ∏_a L_a(cell_a)
 
@@ -16,10 +15,9 @@ rounds with the paper's step size and a Metropolis-Hastings test, on prior × li
 users, so that nothing is counted twice. Value and gradient of the point where the rounds start are
 computed once, and once more per round: six evaluations, the fewest that this reading allows.
 
-It is plain, not slow on purpose: gradients come from automatic differentiation, particles go
-through in blocks of 20, which was the fastest of six variants tried, and the table of users has as
-many rows as there will be users, so that everything is compiled once. Posterior and gradients are
-compared with the library's in `tests/benchmarks/test_literal.py`.
+It is plain, not slow on purpose: particles go through in blocks of 20, the fastest of six variants
+tried, and the table of users has a row for every user there will be, so that everything is compiled
+once. `tests/benchmarks/test_literal.py` compares posterior and gradients with the library's.
 """
 
 import itertools
@@ -33,13 +31,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from cocobandits.inference import weights
-from cocobandits.inference.moves import start_correlation
 from cocobandits.inference.resampling import systematic
 from cocobandits.models.base import Statistics
 from cocobandits.models.log_density import LogDensityModel
 from cocobandits.models.log_density.likelihood import arm_log_likelihood
-from cocobandits.policies.acquisitions.base import Evidence
-from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
+from cocobandits.policies.coco.acquisition import Evidence
+from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
 
 STEP_SIZE = 0.05
 NUM_ROUNDS = 5
@@ -48,6 +45,7 @@ _CHUNK = 20
 
 Particles = Float[Array, "particle mode"]
 PerParticle = Float[Array, " particle"]
+Basis = Float[Array, "context cell mode"]
 
 
 class Users(NamedTuple):
@@ -59,35 +57,13 @@ class Users(NamedTuple):
     has_rewards: Float[Array, " user"]
 
     @classmethod
-    def empty(cls, capacity: int, num_cells: int, dtype: Any = float) -> "Users":
-        """Make room for so many users."""
-        return cls(
-            jnp.ones((capacity, num_cells), dtype),
-            jnp.zeros(capacity, dtype),
-            jnp.zeros(capacity, int),
-            jnp.zeros(capacity, dtype),
-        )
+    def empty(cls, capacity: int, num_cells: int) -> "Users":
+        """Make room for a number of users."""
+        blank = jnp.zeros(capacity)
+        return cls(jnp.ones((capacity, num_cells)), blank, blank.astype(int), blank)
 
 
-class LiteralInfo(NamedTuple):
-    """Diagnostics of one observation.
-
-    Attributes:
-        ess: effective sample size after reweighting.
-        is_resampled: whether particles were drawn anew before they moved.
-        acceptance_rate: mean over the rounds.
-        distinct_ancestors: particles that have descendants.
-        start_correlation: how much particles resemble what they were after the last resampling.
-    """
-
-    ess: float
-    is_resampled: bool
-    acceptance_rate: float
-    distinct_ancestors: int
-    start_correlation: float
-
-
-def dense_basis(model: LogDensityModel) -> Float[Array, "context cell mode"]:
+def dense_basis(model: LogDensityModel) -> Basis:
     """Evaluate every mode on every node, by unit vectors."""
     columns = jax.vmap(jax.vmap(model.log_density, (0, None)), (None, 0))
     values = columns(jnp.eye(model.num_parameters), jnp.asarray(context_nodes(model)))
@@ -100,9 +76,7 @@ def context_nodes(model: LogDensityModel) -> "np.ndarray[Any, np.dtype[np.float6
     return np.array(list(itertools.product(*axes)), dtype=float).reshape(-1, len(axes))
 
 
-def log_likelihood(
-    particle: Float[Array, " mode"], basis: Float[Array, "context cell mode"], users: Users
-) -> Float[Array, ""]:
+def log_likelihood(particle: Float[Array, " mode"], basis: Basis, users: Users) -> Float[Array, ""]:
     """Sum the log-evidences of all users under one particle."""
     log_density = basis @ particle
     peaks = jax.lax.stop_gradient(jnp.max(log_density, axis=1, keepdims=True))
@@ -115,47 +89,35 @@ def log_likelihood(
 
 @jax.jit
 def value_and_gradient(
-    particles: Particles, basis: Float[Array, "context cell mode"], users: Users
+    particles: Particles, basis: Basis, users: Users
 ) -> tuple[PerParticle, Particles]:
     """Differentiate the log-likelihood of every particle automatically, a block at a time."""
     size = max(size for size in range(1, _CHUNK + 1) if len(particles) % size == 0)
-    one = jax.value_and_grad(log_likelihood)
-    block = jax.vmap(one, in_axes=(0, None, None))
+    block = jax.vmap(jax.value_and_grad(log_likelihood), in_axes=(0, None, None))
     blocks = particles.reshape(-1, size, particles.shape[1])
     values, gradients = jax.lax.map(lambda each: block(each, basis, users), blocks)
     return values.reshape(-1), gradients.reshape(particles.shape)
 
 
 @partial(jax.jit, static_argnames="model")
-def user_row(
-    model: LogDensityModel, statistics: Statistics
-) -> tuple[Float[Array, " cell"], Float[Array, ""]]:
-    """Multiply the arms' likelihoods to one value per cell; its logarithm's peak comes apart."""
+def _write(model: LogDensityModel, users: Users, user: int, statistics: Statistics) -> Users:
+    """Multiply the arms' likelihoods to one value per cell, and keep its peak apart."""
     config = model.config
     logs = arm_log_likelihood(statistics, config.arm_axis, config.reward_noise, config.likelihood)
     joint = jnp.zeros(1)
     for arm_logs in logs:
         joint = (joint[:, None] + arm_logs[None, :]).reshape(-1)
     peak = jnp.max(joint)
-    return jnp.exp(joint - peak), peak
-
-
-@jax.jit
-def _write(users: Users, user: int, likelihood: Any, log_scale: Any, has_rewards: Any) -> Users:
     return users._replace(
-        likelihoods=users.likelihoods.at[user].set(likelihood),
-        log_scales=users.log_scales.at[user].set(log_scale),
-        has_rewards=users.has_rewards.at[user].set(has_rewards),
+        likelihoods=users.likelihoods.at[user].set(jnp.exp(joint - peak)),
+        log_scales=users.log_scales.at[user].set(peak),
+        has_rewards=users.has_rewards.at[user].set(jnp.any(statistics.count > 0).astype(float)),
     )
 
 
 @jax.jit
 def _increments(
-    particles: Particles,
-    basis: Float[Array, "context cell mode"],
-    before: Users,
-    after: Users,
-    user: int,
+    particles: Particles, basis: Basis, before: Users, after: Users, user: int
 ) -> PerParticle:
     """Compute the ratio of one user's evidences, in logarithms, under every particle."""
     log_density = particles @ basis[after.nodes[user]].T
@@ -169,7 +131,7 @@ def _increments(
 
 @jax.jit
 def _move(
-    rng_key: Array, particles: Particles, basis: Float[Array, "context cell mode"], users: Users
+    rng_key: Array, particles: Particles, basis: Basis, users: Users
 ) -> tuple[Particles, Float[Array, ""]]:
     """Make five Langevin rounds; return the particles and the mean acceptance rate."""
 
@@ -184,34 +146,31 @@ def _move(
     def make_round(state: Any, key: Array) -> Any:
         here, value, gradient = state
         noise_key, accept_key = jax.random.split(key)
-        noise = jax.random.normal(noise_key, here.shape, here.dtype)
-        there = here + STEP_SIZE / 2 * gradient + np.sqrt(STEP_SIZE).astype(here.dtype) * noise
+        noise = jax.random.normal(noise_key, here.shape)
+        there = here + STEP_SIZE / 2 * gradient + np.sqrt(STEP_SIZE) * noise
         new_value, new_gradient = target(there)
         log_ratio = new_value - value
         log_ratio += log_proposal(here, there, new_gradient) - log_proposal(there, here, gradient)
         is_accepted = jnp.log(jax.random.uniform(accept_key, value.shape)) < log_ratio
-        pairs = ((there, here), (new_value, value), (new_gradient, gradient))
-        kept = tuple(
-            jnp.where(is_accepted[:, None] if new.ndim > 1 else is_accepted, new, old)
-            for new, old in pairs
-        )
-        return kept, jnp.mean(is_accepted, dtype=float)
+        new, old = (there, new_value, new_gradient), (here, value, gradient)
+        is_new = (is_accepted[:, None], is_accepted, is_accepted[:, None])
+        return tuple(map(jnp.where, is_new, new, old)), jnp.mean(is_accepted, dtype=float)
 
     start = (particles, *target(particles))
     (last, _, _), rates = jax.lax.scan(make_round, start, jax.random.split(rng_key, NUM_ROUNDS))
     return last, jnp.mean(rates)
 
 
-@partial(jax.jit, static_argnames=("model", "acquisition"))
+@partial(jax.jit, static_argnames="model")
 def _decide(
     model: LogDensityModel,
-    acquisition: GlobalInformationDirectedSampling,
-    weighted: tuple[Particles, PerParticle],
+    particles: Particles,
+    log_weights: PerParticle,
     context: Float[Array, " feature"],
     statistics: Statistics,
 ) -> Float[Array, " arm"]:
     """Weigh regret against information under every particle, and average (paper's gids)."""
-    particles, log_weights = weighted
+    acquisition = GlobalInformationDirectedSampling.for_model(model)
 
     def read(particle: Float[Array, " mode"]) -> Any:
         return acquisition.read(model.posterior(particle, context, statistics))
@@ -223,85 +182,64 @@ def _decide(
 class LiteralPosterior:
     """Weighted particles over the population, moved after every observation.
 
-    Args:
-        model: where the basis, the grid and the noise come from.
-        capacity: how many users there will be.
-        seed: fixes every draw.
-        num_particles: N.
-        dtype: of particles, basis and likelihoods.
+    The model has the basis, the grid and the noise; the capacity is the final number of users.
     """
 
     def __init__(
-        self,
-        model: LogDensityModel,
-        capacity: int,
-        seed: int,
-        num_particles: int = 200,
-        dtype: Any = jnp.float64,
+        self, model: LogDensityModel, capacity: int, seed: int, num_particles: int = 200
     ) -> None:
         self.model = model
-        self.basis = dense_basis(model).astype(dtype)
-        self.users = Users.empty(capacity, self.basis.shape[1], dtype)
+        self.basis = dense_basis(model)
+        self.users = Users.empty(capacity, self.basis.shape[1])
         self.statistics: list[Statistics] = []
         self.num_observations = 0
         self._nodes = context_nodes(model)
-        self._acquisition = GlobalInformationDirectedSampling.for_model(model)
         self._key = jax.random.key(seed)
         shape = (num_particles, model.num_parameters)
-        self.particles: Particles = jax.random.normal(self._next_key(), shape, dtype)
+        self.particles: Particles = jax.random.normal(self._next_key(), shape)
         self.log_weights: PerParticle = weights.uniform(num_particles)
-        self._origin = self.particles
 
-    def enrol(self, context: Sequence[float]) -> int:
-        """Add a user at the nearest context node; return the user's number."""
-        user = len(self.statistics)
+    def enrol(self, context: Sequence[float]) -> None:
+        """Add a user at the nearest context node."""
         distances = np.sum((self._nodes - np.asarray(context)[None, :]) ** 2, axis=1)
-        node = int(np.argmin(distances))
-        self.users = self.users._replace(nodes=self.users.nodes.at[user].set(node))
+        nodes = self.users.nodes.at[len(self.statistics)].set(int(np.argmin(distances)))
+        self.users = self.users._replace(nodes=nodes)
         self.statistics.append(Statistics.empty(self.model.num_arms))
-        return user
 
-    def update(self, user: int, statistics: Statistics) -> LiteralInfo:
-        """Take in one observation: reweight, resample if it is due, move all particles."""
+    def record(self, user: int, statistics: Statistics) -> None:
+        """Replace a user's statistics, without learning from them."""
+        self.users = _write(self.model, self.users, user, statistics)
+        self.statistics[user] = statistics
+
+    def update(self, user: int, statistics: Statistics) -> tuple[bool, float]:
+        """Reweight, resample if it is due, move; return whether it was, and the acceptance."""
         before = self.users
-        self._record(user, statistics)
+        self.record(user, statistics)
         increments = _increments(self.particles, self.basis, before, self.users, user)
         self.log_weights = weights.normalise(self.log_weights + increments)
         ess = float(weights.effective_sample_size(self.log_weights))
         self.num_observations += 1
-        num_particles = len(self.particles)
-        is_due = self.num_observations % RESAMPLE_EVERY == 0 or ess < num_particles / 2
-        num_ancestors = self._resample() if is_due else num_particles
+        is_due = self.num_observations % RESAMPLE_EVERY == 0 or ess < len(self.particles) / 2
+        if is_due:
+            self.particles = self.particles[systematic(self._next_key(), self.log_weights)]
+            self.log_weights = weights.uniform(len(self.particles))
         self.particles, rate = _move(self._next_key(), self.particles, self.basis, self.users)
-        correlation = float(start_correlation(self._origin, self.particles))
-        return LiteralInfo(ess, is_due, float(rate), num_ancestors, correlation)
+        return is_due, float(rate)
 
     def probabilities(self, user: int) -> "np.ndarray[Any, np.dtype[np.float64]]":
         """Compute the probability of each arm for a user, by the paper's gids."""
         context = jnp.asarray(self._nodes[int(self.users.nodes[user])])
         weighted = (self.particles, self.log_weights)
-        return np.asarray(
-            _decide(self.model, self._acquisition, weighted, context, self.statistics[user])
-        )
+        return np.asarray(_decide(self.model, *weighted, context, self.statistics[user]))
 
-    def value_and_gradient(self) -> tuple[PerParticle, Particles]:
-        """Evaluate the log-likelihood of all users under every particle, with its gradient."""
-        return value_and_gradient(self.particles, self.basis, self.users)
-
-    def _record(self, user: int, statistics: Statistics) -> None:
-        likelihood, log_scale = user_row(self.model, statistics)
-        has_rewards = jnp.any(statistics.count > 0).astype(self.users.has_rewards.dtype)
-        dtype = self.users.likelihoods.dtype
-        self.users = _write(
-            self.users, user, likelihood.astype(dtype), log_scale.astype(dtype), has_rewards
-        )
-        self.statistics[user] = statistics
-
-    def _resample(self) -> int:
-        ancestors = systematic(self._next_key(), self.log_weights)
-        self.particles = self._origin = self.particles[ancestors]
-        self.log_weights = weights.uniform(len(ancestors))
-        return len(set(ancestors.tolist()))
+    def replay(self, history: Sequence[Any]) -> None:
+        """Decide and learn along a history of users, contexts, arms and rewards that is given."""
+        for each in history:
+            if each.user == len(self.statistics):
+                self.enrol(each.context)
+            self.probabilities(each.user)
+            self.update(each.user, self.statistics[each.user].add(each.arm, each.reward))
+        jax.block_until_ready(self.particles)
 
     def _next_key(self) -> Array:
         self._key, key = jax.random.split(self._key)

@@ -1,180 +1,127 @@
 """docs/performance.md and its figure, from benchmarks/results.json and nothing else.
 
-    .venv/bin/python benchmarks/page.py
-
-Measures nothing. `bench.py` calls it at its end, and `make docs` whenever there are results.
+`make bench` and `make docs` run this file. It measures nothing.
 """
 
-import json
+import math
 import sys
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import sections
-from figure import draw
-from prose import NOTHING, number, paragraph, table
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from results import FOLDER, Entries, read
 
-from cocobandits.experiments.drawing import save_as
-from cocobandits.experiments.estimates import difference
+from cocobandits.experiments.figures.drawing import new_figure, save, styled
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results.json"
-PAGE = ROOT / "docs" / "performance.md"
-PICTURE = ROOT / "docs" / "images" / "performance.svg"
-
-Results = dict[str, Any]
-
-
-class Target(NamedTuple):
-    """One line of the first table.
-
-    Attributes:
-        name: what is measured.
-        key: where it stands in the results.
-        least, most: a number, or the key of one; None where nothing was set beforehand.
-        pairs: where the values of both sides stand, seed by seed, if it is their difference; it is
-            decided by their 95 % interval.
-    """
-
-    name: str
-    key: str
-    least: float | None = None
-    most: float | str | None = None
-    pairs: str | None = None
-
-
-TARGETS = (
-    Target("a run: literal reference ÷ library", "run.ratio", least=30.0),
-    Target(
-        "value and gradient: literal reference ÷ library", "value_and_gradient.ratio", least=2.0
+PAGE = FOLDER.parent / "docs" / "performance.md"
+PICTURE = PAGE.parent / "images" / "performance.svg"
+# Other entries are shown if they are there.
+NEEDED = ("run[gids]", "literal[gids]", "users[gids]", "memory[gids]")
+# Words, entry, value, "at least" or "at most", and a number or the name of another value.
+TARGETS: tuple[tuple[str, str, str, str, float | str], ...] = (
+    ("a run: literal reference ÷ library", "literal[gids]", "ratio", "at least", 30.0),
+    *(
+        (f"decision of {{label}}{words}, ms at 95 %", entry, "decision_ms_p95", "at most", 5.0)
+        for kind, words in (("run", ""), ("background", ", while particles move"))
+        for entry in (f"{kind}[gids]", f"{kind}[coids-log-density]", f"{kind}[coids]")
     ),
-    Target(
-        "regret: library minus literal reference",
-        "quality.regret.difference",
-        most=0.0,
-        pairs="quality.regret",
+    *(
+        ("reward of {label}, without moves, ms at 95 %", entry, "reward_ms_p95", "at most", 10.0)
+        for entry in ("run[gids]", "run[coids-log-density]", "run[coids]")
     ),
-    Target(
-        "correlation with ancestors: library minus literal reference",
-        "quality.start_correlation.difference",
-        most=0.0,
-        pairs="quality.start_correlation",
-    ),
-    Target("decision of `gids`, ms at 95 %", "decision_ms_p95", most=5.0),
-    Target("decision of `coids`, ms at 95 %", "coids.decision_ms_p95", most=5.0),
-    Target("decision of `coids` beside moves, ms at 95 %", "background.decision_ms_p95", most=5.0),
-    Target("reward of `gids` without moves, ms at 95 %", "reward_ms_p95", most=10.0),
-    Target("reward of `coids` without moves, ms at 95 %", "coids.reward_ms_p95", most=10.0),
-    Target(
-        "cost of an interaction: most users ÷ fewest",
-        "growth_users_ratio",
-        most="growth_users_bound",
-    ),
-    Target("the paper's experiments, minutes", "reproduction_minutes", most=15.0),
-    Target("memory of a run, MB", "peak_memory_mb", most=1500.0),
-)
-_NEEDED = (
-    "run",
-    "quality",
-    "value_and_gradient",
-    "coids",
-    "background",
-    "reproduction_minutes",
-    "growth_users",
-    "growth_arms",
-    "growth_particles",
-    "peak_memory_mb",
-    "startup_seconds",
-    "profile",
-    "machine",
-    "measured",
-)
-_CAPTION = (
-    "Left: how many times faster than the literal reference. Right: cost of an interaction against "
-    "the number of users, on logarithmic axes"
+    ("cost of an interaction: most users ÷ fewest", "users[gids]", "ratio", "at most", "bound"),
+    ("memory of a run of `gids`, MB", "memory[gids]", "peak_mb", "at most", 1500.0),
 )
 
 
-def missing(results: Results) -> list[str]:
-    """List the parts that the page needs and the results do not have."""
-    return [name for name in _NEEDED if name not in results]
+def number(value: float | None) -> str:
+    """Write three significant digits, and whole numbers in full."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
 
 
-def write(results: Results) -> None:
-    """Write page and figure."""
-    PAGE.write_text(render(results), encoding="utf-8")
-    save_as(draw(results), PICTURE)
+def seconds(value: float | None) -> str:
+    """Write seconds, or milliseconds below one."""
+    if value is None:
+        return number(value)
+    return f"{number(1e3 * value)} ms" if value < 1 else f"{number(value)} s"
 
 
-def render(results: Results) -> str:
-    """Write the page as text."""
-    parts = (
-        _head,
-        sections.comparison,
-        sections.quality,
-        sections.waiting,
-        sections.growth,
-        sections.start,
-        sections.profile,
-        sections.machine,
-    )
-    return "\n".join(block for part in parts for block in part(results))
-
-
-def target_rows(results: Results) -> list[tuple[str, str, str, str]]:
-    """Hold against the targets what was measured of them."""
+def target_rows(entries: Entries) -> list[tuple[str, ...]]:
+    """Compare what was measured with the targets."""
     rows = []
-    for target in TARGETS:
-        value = _find(results, target.key)
-        most = _find(results, target.most) if isinstance(target.most, str) else target.most
-        if value is None:
-            continue
-        asked, met = NOTHING, NOTHING
-        shown = number(value)
-        if target.least is not None:
-            asked, met = f"at least {number(target.least)}", _answer(value >= target.least)
-        elif most is not None:
-            asked, met = f"at most {number(most)}", _answer(value <= most)
-        if target.pairs is not None:
-            sides = _find(results, target.pairs)
-            gap = difference(np.array(sides["library"]), np.array(sides["literal"]))
-            shown, met = gap.show(digits=2), _answer(gap.is_below())
-        rows.append((target.name, asked, shown, met))
+    for measure, name, key, words, bound in TARGETS:
+        value = entries.get(name, {}).get(key)
+        if value is not None:
+            limit = entries[name][bound] if isinstance(bound, str) else bound
+            is_met = value >= limit if words == "at least" else value <= limit
+            target, met = f"{words} {number(limit)}", "yes" if is_met else "no"
+            rows.append((measure.format(**entries[name]), target, number(value), met))
     return rows
 
 
-def _head(results: Results) -> list[str]:
-    return [
-        "# Performance\n",
-        paragraph(
-            "Made by `benchmarks/page.py` from `benchmarks/results.json`; `make bench` measures",
-            "anew and writes both.",
-        ),
-        f"![{_CAPTION}](images/{PICTURE.name})\n",
-        table(("measure", "target", "measured", "met"), target_rows(results)),
-        paragraph(
-            "The literal reference, `benchmarks/literal.py`, is the paper's procedure as it is",
-            "written: a dense basis on all nodes, automatic differentiation, and five Langevin",
-            "rounds of all particles for every observation. It shares process and thread with the",
-            "library, and its posterior is tested against the library's in",
-            "`tests/benchmarks/test_literal.py`. Seconds are wall time.",
-        ),
-    ]
+def origins(entries: Entries) -> list[tuple[str, ...]]:
+    """List which benchmarks were measured with which version, when and where."""
+
+    def origin(name: str) -> tuple[str, ...]:
+        return tuple(entries[name][key] for key in ("version", "commit", "date", "machine"))
+
+    grouped = groupby(sorted(entries, key=origin), key=origin)
+    return [(", ".join(f"`{name}`" for name in names), *where) for where, names in grouped]
 
 
-def _find(results: Results, key: str) -> Any:
-    found: Any = results
-    for part in key.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+def render(entries: Entries) -> str:
+    """Write the page as text."""
+    kinds: dict[str, list[dict[str, Any]]] = {"run": [], "background": []}
+    for name, entry in entries.items():
+        kinds.setdefault(name.partition("[")[0], []).append(entry)
+    templates = Environment(
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters |= {"number": number, "seconds": seconds}
+    page = templates.get_template("performance.md.j2")
+    rows = {"targets": target_rows(entries), "origins": origins(entries)}
+    return page.render(entries=entries, kinds=kinds, **rows)
 
 
-def _answer(is_met: bool | None) -> str:
-    return {True: "yes", False: "no", None: "not decided"}[is_met]
+@styled
+def draw(entries: Entries) -> Figure:
+    """Draw the cost of an interaction against the number of users."""
+    rows = entries["users[gids]"]["rows"]
+    users, costs = ([row[name] for row in rows] for name in ("users", "ms_per_interaction"))
+    places = np.geomspace(users[0], users[-1], 50)
+    bound = costs[0] * np.log(places) / math.log(users[0])
+    figure = new_figure(6.0, 3.6)
+    axes = figure.subplots()
+    axes.loglog(places, bound, color="#999999", linestyle="--", label="as the logarithm")
+    axes.loglog(users, costs, color="#AA1144", marker="o", linewidth=2.4, label="an interaction")
+    axes.set_ylim(min(costs) / 3, 3 * max(*costs, *bound))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("users, served once each")
+    axes.set_ylabel("ms per interaction")
+    axes.legend()
+    return figure
+
+
+def write(entries: Entries, page: Path = PAGE, picture: Path = PICTURE) -> None:
+    """Write page and figure, or exit if entries are missing that the page needs."""
+    missing = [name for name in NEEDED if name not in entries]
+    if missing:
+        sys.exit(f"Expected entries {', '.join(NEEDED)}; got none of {missing}. Run: make bench")
+    page.write_text(render(entries), encoding="utf-8")
+    save(draw(entries), picture)
 
 
 if __name__ == "__main__":
-    if not RESULTS.exists():
-        sys.exit(f"Expected {RESULTS.name} in benchmarks; got none. Run: make bench")
-    write(json.loads(RESULTS.read_text("utf-8")))
+    write(read())

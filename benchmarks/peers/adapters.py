@@ -1,4 +1,4 @@
-"""Peers behind one contract: choose an arm for a user, learn from the reward.
+"""Peers behind one contract: choose an arm for a user, learn from the reward; and as agents.
 
 A bandit of a library knows features and no users. Who learns from whom is decided here: every user
 has a bandit, or all share one, or all share one that sees the user as a one-hot feature (fixed
@@ -6,13 +6,22 @@ effects of users, shrunk by the prior).
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from cocobandits.environments.base import Environment, FloatVector
+from cocobandits.runs.cell import Agent
+from cocobandits.runs.provenance import source_digest
+from cocobandits.simulation.world import World
 from peers import with_bayesianbandits, with_mabwiser
-from peers.task import SHARINGS, Task
+from peers.task import SHARINGS, Encoder, Task
+
+_PACKAGES = ("mabwiser", "bayesianbandits", "numpy", "scipy", "scikit-learn")
 
 # Beside the streams of `cocobandits.simulation.world`, which draw what all policies meet.
 _STREAM = 4
@@ -100,3 +109,69 @@ def build_peer(name: str, environment: Environment, seed: int) -> Peer:
     if sharing == "per user":
         return PerUser(build)
     return Pooled(build(0), task.num_users if sharing == "user effects" else 0)
+
+
+class Decision(NamedTuple):
+    """A decision, as `Study` makes it; these libraries do not say how likely it was."""
+
+    id: str
+    arm: str
+    probabilities: dict[str, float]
+
+
+class PeerStudy:
+    """The verbs of a study that a simulation needs; one decision of a user is open at a time."""
+
+    health = None
+
+    def __init__(self, environment: Environment, peer: Peer) -> None:
+        self.arms, self.encoder, self.peer = environment.arms, Encoder(environment), peer
+        self.contexts: dict[str, FloatVector] = {}
+        self.open: dict[str, int] = {}
+
+    def enrol(self, user: str, context: dict[str, Any]) -> None:
+        """Add a user."""
+        self.contexts[user] = self.encoder.encode(context)
+
+    def decide(self, user: str) -> Decision:
+        """Choose an arm."""
+        self.open[user] = self.peer.choose(_number(user), self.contexts[user])
+        arm = self.arms[self.open[user]]
+        return Decision(user, arm, {arm: float("nan")})
+
+    def reward(self, decision: str, value: float) -> None:
+        """Learn from the reward of a decision."""
+        arm = self.open.pop(decision)
+        self.peer.learn(_number(decision), self.contexts[decision], arm, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerAgent(Agent):
+    """A peer as an agent of a suite."""
+
+    name: str
+
+    @classmethod
+    def of(cls, name: str) -> "PeerAgent":
+        """Find a peer by name, with the packages and code that its cells depend on."""
+        package = Path(__file__).parents[1]
+        return cls(
+            label=name,
+            name=name,
+            provenance={
+                "packages": {each: version(each) for each in _PACKAGES},
+                "source_sha256": source_digest(package, ("peers",)),
+            },
+        )
+
+    def start(
+        self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]
+    ) -> Any:
+        """Start to serve users, with one thread, as our own policies have."""
+        del world, reward_range
+        threadpool_limits(1)
+        return PeerStudy(environment, build_peer(self.name, environment, seed))
+
+
+def _number(user: str) -> int:
+    return int(user.removeprefix("user-"))

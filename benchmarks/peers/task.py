@@ -49,14 +49,13 @@ class Task:
 
     @classmethod
     def of(cls, environment: Environment, sharing: Sharing) -> "Task":
-        """Read a task off what an environment declares.
+        """Take a task from what an environment declares.
 
         The noise is the declared one for all, also where one line serves users who differ: with the
         variance of a user who is anywhere in the range added to it, pooled peers lost more in most
         environments, on seeds 100 and 101.
         """
-        low, high = environment.reward_range
-        noise = YES_NO_NOISE if environment.reward_noise is None else environment.reward_noise
+        (low, high), noise = environment.rewards.range, environment.rewards.noise
         with_users = sharing == "user effects"
         num_users = environment.recruitment.num_users
         return cls(
@@ -67,8 +66,8 @@ class Task:
             num_terms=1 + len(environment.context) + with_users,
             middle=(low + high) / 2,
             width=high - low,
-            noise=noise,
-            is_yes_no=environment.rewards == "bernoulli",
+            noise=YES_NO_NOISE if noise is None else noise,
+            is_yes_no=environment.rewards.kind == "bernoulli",
         )
 
     @property

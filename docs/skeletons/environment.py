@@ -9,6 +9,7 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Gaussian
 
 # Kind × arm, in units of reward.
 _KIND_MEANS = np.array([[7.0, 5.0, 2.0], [4.0, 6.0, 3.0]])
@@ -20,12 +21,12 @@ _LOGIT = (0.4, 1.5)
 class TwoKindsEnvironment(Environment):
     """μ ~ N(m_kind, 0.5² I), P(first kind | x) = logistic(0.4 + 1.5 x)."""
 
-    # What a study is told. Continuous features lie on [-1, 1]; a list of names is a category.
+    # The design of its studies. Continuous features lie on [-1, 1]; a list of names is a category.
     name = "two-kinds"
+    label = "Two kinds of users"
     arms = ("walk", "swim", "rest")
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
-    reward_range = (0.0, 10.0)
-    reward_noise = 0.4
+    rewards = Gaussian(0.0, 10.0, noise=0.4)
     recruitment = Recruitment.batches(num_batches=4, batch_size=5, steps_per_user=3)
 
     # All chance comes from the generator that is given. What all users of a run have in common is

@@ -5,7 +5,6 @@ source and formulas; what its authors assume, and how that is mapped to users, c
 and which of its promises the implementation keeps.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -15,14 +14,16 @@ from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import UserTable
 from cocobandits.policies.base import Arms, PlainPolicy, Problem
+from cocobandits.policies.description import Line, PolicySettings, description
 from cocobandits.types import ArmVector, Number
 
 
-# What the policy has to be told. It becomes a field of `CocoSettings`, so it must be hashable, and
-# of `SYSTEM_SETTINGS` beside it.
-@dataclass(frozen=True)
-class FollowSettings:
-    """What the policy is told.
+# The settings are the policy's record: how it is called and drawn, which rewards it learns from,
+# and which criteria of the paper's Table 1 it meets. Everything but the name has a default;
+# see `PolicySettings`. Fields are hashable, and wrong values are refused at construction.
+@description("follow", label="Follow", line=Line("#332288", "-", 1.2), table_one="+-/-++")
+class Follow(PolicySettings):
+    """Follow the best average.
 
     Attributes:
         exploration: share of decisions in which every arm is as likely as the others.
@@ -36,14 +37,20 @@ class FollowSettings:
                 f"Expected a share from 0 to 1; got exploration={self.exploration}. Use 0.1."
             )
 
+    def build(self, problem: Problem) -> "FollowPolicy":
+        """Build the policy for a problem."""
+        return FollowPolicy(problem, self)
+
+    # A policy that has to know something of the environment takes it from `informed(facts)`.
+
 
 # `PlainPolicy` decides from the table of users, which the study owns and passes in, and keeps
 # nothing: corrected and withdrawn rewards leave no trace. A policy with a memory of its own is a
-# `Policy` with a NamedTuple of arrays as its state, as `policies/hierarchy.py` is.
+# `Policy` with a NamedTuple of arrays as its state, as `policies/baselines/hierarchy.py` is.
 class FollowPolicy(PlainPolicy):
     """Play the arm with the best average so far; arms that nobody was given come first."""
 
-    def __init__(self, problem: Problem, settings: FollowSettings) -> None:
+    def __init__(self, problem: Problem, settings: Follow) -> None:
         super().__init__(problem)
         self.settings = settings
 

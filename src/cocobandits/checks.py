@@ -4,7 +4,7 @@ Whatever is given, a text or None included, the answer is a `ConfigurationError`
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -77,6 +77,19 @@ def check_whole(
                 f"Expected a whole number from {least:,} to {most:,}; got {name}={value!r}. "
                 f"{remedy}"
             )
+
+
+def check_choice(settings: object, name: str, allowed: Collection[object]) -> None:
+    """Refuse a field that is none of some values.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    value = getattr(settings, name)
+    if not isinstance(value, str) or value not in allowed:
+        raise ConfigurationError(
+            f"Expected {name} in {tuple(allowed)}; got {name}={value!r}. Choose one of these."
+        )
 
 
 def freeze(values: Any) -> Any:

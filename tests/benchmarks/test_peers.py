@@ -1,6 +1,5 @@
 """Other libraries behind our contract: their choices against closed forms, and whole runs."""
 
-import json
 import math
 from collections import Counter
 
@@ -20,7 +19,11 @@ from peers import run, with_bayesianbandits, with_mabwiser  # noqa: E402
 from peers.adapters import PEERS, build_peer  # noqa: E402
 from peers.task import Encoder, Task  # noqa: E402
 
-from cocobandits.environments.registry import build_environment  # noqa: E402
+from cocobandits.environments.registry import find_environment  # noqa: E402
+from cocobandits.runs.provenance import Source  # noqa: E402
+from cocobandits.runs.results import read_results  # noqa: E402
+from cocobandits.runs.run import fill, plan  # noqa: E402
+from cocobandits.runs.store import open_folder  # noqa: E402
 
 BUILDERS = {"mabwiser": with_mabwiser.build, "bayesianbandits": with_bayesianbandits.build}
 FEATURES = np.array([1.0, -0.5])
@@ -115,9 +118,9 @@ def test_who_learns_from_whom(peer, environment):
     Alone, that user draws every arm alike; together, the arm that was good, less often if users
     are told apart.
     """
-    described = build_environment(environment)
+    described = find_environment(environment)
     served = build_peer(peer, described, 5)
-    context, good = Encoder(described).encode({"x": 0.3}), described.reward_range[1]
+    context, good = Encoder(described).encode({"x": 0.3}), described.rewards.range[1]
     served.choose(0, context)
     for _ in range(20):
         served.learn(0, context, 1, good)
@@ -134,8 +137,8 @@ def test_who_learns_from_whom(peer, environment):
 
 def test_contexts_are_written_by_hand():
     """Numbers, one-hot categories, truths; what is missing is zero."""
-    encoder = Encoder(build_environment("survey-missing"))
-    sexes = build_environment("survey-missing").context["sex"]
+    encoder = Encoder(find_environment("survey-missing"))
+    sexes = find_environment("survey-missing").context["sex"]
     full = encoder.encode({"age": 0.5, "motivation": -1.0, "sex": sexes[1], "smoker": False})
     np.testing.assert_array_equal(full, [1.0, 0.5, -1.0, 0.0, 1.0, -1.0])
     np.testing.assert_array_equal(encoder.encode({"sex": None}), [1.0, 0, 0, 0, 0, 0])
@@ -144,7 +147,7 @@ def test_contexts_are_written_by_hand():
 
 def test_tasks_follow_from_what_is_declared():
     """Coefficients fill the range together; the noise is the declared one."""
-    survey = build_environment("survey")
+    survey = find_environment("survey")
     alone, pooled, told = (Task.of(survey, name) for name in ("per user", "pooled", "user effects"))
     spread = 4.0 / math.sqrt(12)
     assert alone.deviation * math.sqrt(5) == pytest.approx(spread)
@@ -152,46 +155,33 @@ def test_tasks_follow_from_what_is_declared():
     assert pooled.deviation == alone.deviation
     assert (alone.noise, pooled.noise, told.noise) == (0.3, 0.3, 0.3)
     assert (alone.num_columns, told.num_columns) == (6, 156)
-    assert Task.of(build_environment("yes-no"), "pooled").noise == 0.5
+    assert Task.of(find_environment("yes-no"), "pooled").noise == 0.5
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_same_seed_gives_the_same_run(peer):
+def test_same_seed_gives_the_same_cell(peer):
     """All of a cell but its time."""
-    first, again, other = (run.run_cell("diet", peer, seed) for seed in (2, 2, 3))
-    assert first.pop("seconds") > 0
-    assert again.pop("seconds") > 0
-    assert first == again
-    assert list(first) == ["environment", "policy", "seed", "steps", "total_regret"]
-    assert first["steps"] == 240
-    assert first["total_regret"] != other["total_regret"]
+    suite = run.peer_suite(["diet"], [peer], 2)
+    (first, _), source = suite.cells(), Source({}, [])
+    tables = [cell.run(source) for cell in (first, first, suite.cells()[1])]
+    regrets = [table["regret"].drop_null().to_pylist() for table in tables]
+    assert len(regrets[0]) == 240
+    assert regrets[0] == regrets[1] != regrets[2]
 
 
-def test_finished_cells_are_not_run_again(tmp_path, monkeypatch, capsys):
-    """Two seeds after one: only the second is run, and nothing under other packages."""
+def test_peers_are_added_to_a_comparison(tmp_path):
+    """Two seeds after one: only the second is run, in other processes."""
     ran = []
-
-    def run_cell(name, policy, seed):
-        ran.append((name, policy, seed))
-        names = {"environment": name, "policy": policy, "seed": seed}
-        return names | {"steps": 10, "total_regret": 1.0, "seconds": 0.05}
-
-    monkeypatch.setattr(run, "run_cell", run_cell)
-    path = tmp_path / "compare" / "peers.json"
-    run.run(["diet", "lmm"], ["mabwiser pooled"], 1, path)
-    run.run(["diet", "lmm"], ["mabwiser pooled"], 2, path)
-    assert ran == [(name, "mabwiser pooled", seed) for seed in (0, 1) for name in ("diet", "lmm")]
-    assert "2/2 lmm / mabwiser pooled / 1: regret 1.0, 5.00 ms" in capsys.readouterr().out
-    written = json.loads(path.read_text())
-    assert [cell["seed"] for cell in written["cells"]] == [0, 0, 1, 1]
-    path.write_text(json.dumps(written | {"packages": {"mabwiser": "0.1"}}))
-    with pytest.raises(ValueError, match=r"Expected cells made with .* Choose another file"):
-        run.run(["diet"], ["mabwiser pooled"], 3, path)
-    path.write_text("[]")
-    with pytest.raises(ValueError, match="Expected a file that this script wrote"):
-        run.run(["diet"], ["mabwiser pooled"], 3, path)
+    for num_seeds in (1, 2):
+        source = Source.here(1)
+        with open_folder(tmp_path) as folder:
+            tasks = run.peer_suite(["diet"], ["mabwiser pooled"], num_seeds).cells()
+            todo = plan(folder, tasks, source).todo
+            ran.append([task.key.seed for task, _ in fill(folder, todo, source, 1)])
+    assert ran == [[0], [1]]
+    assert read_results(tmp_path).total_regret("diet", "mabwiser pooled").all()
 
 
 def test_unknown_peers_are_refused():
     with pytest.raises(KeyError, match="Expected one of"):
-        build_peer("mabwiser together", build_environment("diet"), 0)
+        build_peer("mabwiser together", find_environment("diet"), 0)

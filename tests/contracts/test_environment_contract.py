@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings
+from cocobandits import simulate
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.environments.registry import build_environment, environment_names
+from cocobandits.environments.registry import environment_names, find_environment
 from cocobandits.errors import UnknownNameError
-from cocobandits.simulation.loop import open_study, simulate
+from cocobandits.simulation.loop import open_study
 from cocobandits.simulation.world import draw_world
 
 
 @pytest.fixture(params=environment_names())
 def environment(request):
-    return build_environment(request.param)
+    return find_environment(request.param)
 
 
 def test_users_fit_the_declaration(environment):
     """Every context drawn is one that a study of this environment accepts."""
-    study = open_study(environment, "uniform", 0, CocoSettings())
+    study = open_study("uniform", environment, draw_world(environment, 0), 0)
     generator = np.random.default_rng(0)
     cohort = environment.draw_users(generator, 200, environment.draw_shared(generator))
     assert cohort.arm_means.shape == (200, len(environment.arms))
@@ -34,8 +34,7 @@ def test_seed_fixes_the_world(environment):
 
 
 def test_a_whole_run_yields_one_record_per_interaction(environment):
-    study = open_study(environment, "uniform", 0, CocoSettings())
-    records = list(simulate(study, environment, draw_world(environment, 0)))
+    records = list(simulate("uniform", environment, 0))
     plan = environment.recruitment
     assert [record.step for record in records] == list(range(plan.num_steps))
     served = np.bincount([record.user for record in records])
@@ -64,4 +63,4 @@ def test_another_plan_leaves_the_registered_environment_alone(environment):
 def test_unknown_environment_lists_the_known_ones():
     known = "Known: mixture, partial, lmm, lmm-misspecified, diet"
     with pytest.raises(UnknownNameError, match=f"environment='moon'. {known}"):
-        build_environment("moon")
+        find_environment("moon")

@@ -1,18 +1,17 @@
 """The same checks for every policy in the registry."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study, policy_names
+from cocobandits import Gaussian, Mixture, Study, policy_names
 from cocobandits.errors import UnknownNameError, UnsupportedError
 from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import Problem, SequentialPolicy
-from cocobandits.policies.registry import build_policy
+from cocobandits.policies.registry import find_policy
+from support.designs import small, small_by_size
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.1)
@@ -29,16 +28,9 @@ def _mixture(num_terms: int) -> ConditionalMixture:
 
 
 # The terms of PROBLEM: one, the continuous feature, and two categories.
-SMALL = CocoSettings(
-    nodes_per_arm=6,
-    nodes_per_feature=4,
-    num_modes=20,
-    inference=SmcConfig(num_particles=40),
-    prior=_mixture(4),
-    steps_per_user=5,
-)
-UNTOLD = replace(SMALL, steps_per_user=None)
-MIXTURE = replace(UNTOLD, model="mixture", num_components=3, rank=0, precision="double")
+PRIOR = _mixture(4)
+MIXTURE = Mixture(num_components=3, rank=0, precision="double")
+FACTOR = Mixture(num_components=3, rank=1, precision="double")
 VARIANTS = ("coids, planned", "coids, mixture", "npm-ts, mixture", "npm-ts, factor")
 # What they play is P(arm is best).
 THOMPSON = ("npm-ts", "npm-ts, mixture", "npm-ts, factor", "mtts", "hierts", "ind-ts", "oracle-ts")
@@ -55,10 +47,11 @@ def _build(description):
     """Build a policy by its name, and what is special about it."""
     name, _, variant = description.partition(", ")
     if variant in ("mixture", "factor"):
-        settings = replace(MIXTURE, rank=int(variant == "factor"))
+        settings = small(name, population=MIXTURE if variant == "mixture" else FACTOR)
     else:
-        settings = SMALL if variant == "planned" or name == "oracle-plan" else UNTOLD
-    return Session(build_policy(name, PROBLEM, settings))
+        has_steps = variant == "planned" or name == "oracle-plan"
+        settings = small_by_size(name, PRIOR, steps_per_user=5 if has_steps else None)
+    return Session(settings.build(PROBLEM))
 
 
 @pytest.fixture(params=[*policy_names(), *VARIANTS])
@@ -269,10 +262,9 @@ def _read_mean(belief):
 
 @pytest.mark.parametrize("name", policy_names())
 def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
-    settings = replace(SMALL, prior=_mixture(2))
-    study = Study(
-        ["a", "b", "c"], {"x": (0.0, 1.0)}, (0.0, 1.0), 0.05, policy=name, seed=4, settings=settings
-    )
+    settings = small(name, _mixture(2), steps_per_user=5, horizon=5)
+    rewards = Gaussian(0.0, 1.0, noise=0.05)
+    study = Study(["a", "b", "c"], {"x": (0.0, 1.0)}, rewards, settings, seed=4)
     study.enrol("anna", {"x": 0.2})
     study.enrol("bob", {"x": 0.9})
     study.reward(study.decide("anna").id, 0.6)
@@ -291,4 +283,4 @@ def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
 def test_unknown_policy_lists_the_known_ones():
     known = r"policy='best'.*coids, npm-ts, gids, mtts, hierts, hlinucb.*17 in all"
     with pytest.raises(UnknownNameError, match=known):
-        Session(build_policy("best", PROBLEM, SMALL))
+        find_policy("best")

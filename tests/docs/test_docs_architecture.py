@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from doc_pages import PACKAGE, ROOT, code_names, fenced, read, section, tables, tree
-from matplotlib.figure import Figure
 
-from cocobandits import Study
-from cocobandits.experiments import pictures, report, schemas
-from cocobandits.experiments.cells import CellResult
-from cocobandits.experiments.folder import RunFolder
-from cocobandits.experiments.presets import QUICK, Experiment
-from cocobandits.experiments.reading import FORMAT, VERSION
-from cocobandits.experiments.runner import cells_of
+from cocobandits import Gaussian, Study
+from cocobandits.experiments import report
+from cocobandits.experiments.density import DietTask
+from cocobandits.experiments.suites import paper_suite
+from cocobandits.runs.format import SCHEMA
+from cocobandits.runs.provenance import Source
+from cocobandits.runs.results import read_results
+from cocobandits.runs.store import open_folder
 from cocobandits.study import storage
 from cocobandits.study.decisions import Status
 
@@ -36,7 +36,9 @@ def resolve(name):
 
 
 def make_study():
-    study = Study(["left", "right"], {"age": (18, 90)}, (0.0, 1.0), 0.1, policy="uniform", seed=4)
+    study = Study(
+        ["left", "right"], {"age": (18, 90)}, Gaussian(0, 1, noise=0.1), "uniform", seed=4
+    )
     for number in range(6):
         study.enrol(f"user-{number}", {"age": 20 + number})
         decision = study.decide(f"user-{number}")
@@ -57,7 +59,7 @@ def test_tree_is_the_package():
 
 def test_arrows_are_the_layers_contract():
     """Compare with the contract that import-linter enforces."""
-    [contract] = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    [contract, *_] = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
     assert fenced(section(PAGE, "Imports"))[0][1].strip() == " -> ".join(contract["layers"])
 
 
@@ -89,66 +91,41 @@ def test_functions_of_state_and_randomness_exist():
     assert set(purposes) <= set(code_names(text))
 
 
-def _row(schema):
-    """Make a row of zeros, and of texts where a column holds texts."""
-    return {field.name: "0" if field.type == pa.string() else 0 for field in schema}
-
-
 def make_run(path):
-    """Fill a run folder with one row per table and cell."""
-    experiment = Experiment.declare(QUICK, ["diet"], ["ind-ts"], 1)
-    folder = RunFolder(path, experiment)
-    folder.prepare(is_resumed=False, num_jobs=1)
-    for cell in cells_of(experiment):
-        tables_of_cell = [
-            pa.Table.from_pylist([_row(schema) | cell._asdict()], schema)
-            for schema in (
-                schemas.RECORDS,
-                schemas.EVALUATIONS,
-                schemas.HEALTH,
-                schemas.HYPERPARAMETERS,
-            )
-        ]
-        folder.store(cell, CellResult(*tables_of_cell, seconds=1.0))
-    row = dict.fromkeys(schemas.DENSITIES.names, 0)
-    folder.store_densities(pa.Table.from_pylist([row], schemas.DENSITIES))
-    folder.finish(cells_of(experiment))
-    return folder, cells_of(experiment)
+    """Fill a run folder with one cell and both tables, and add a loose cell."""
+    suite = paper_suite(True, ["diet"], ["uniform"], 2)
+    source = Source({}, [])
+    with open_folder(path) as folder:
+        first, second = (cell for cell in suite.cells() if cell.name == "uniform")
+        folder.save(first.key, first.run(source), first.made(source))
+        folder.pack()
+        folder.save(second.key, second.run(source), second.made(source))
+        row = dict.fromkeys(("time", "context", "arm", "low", "high", "density", "truth"), 0)
+        folder.save("densities", pa.Table.from_pylist([row]), first.made(source))
+        folder.save("diet", DietTask().run(source), first.made(source))
+    return second.key
 
 
-def test_run_folder_has_the_documented_files(tmp_path, monkeypatch):
-    """Fill a folder, and compare its files, their keys and their columns with the table."""
-    text = section(PAGE, "A run folder")
-    assert f"`{FORMAT}`, version {VERSION}" in text.replace("\n", " ")
-    [rows] = tables(text)
+def test_run_folder_has_the_documented_files(tmp_path):
+    """Fill a folder, and compare its files and their columns with the table."""
+    [rows] = tables(section(PAGE, "A run folder"))
     documented = {row["file"].strip("`"): code_names(row["what it holds"]) for row in rows}
-    folder, cells = make_run(tmp_path / "run")
-    blank = ("title", "caption", Figure(figsize=(1, 1)))
-    drawn = dict.fromkeys(("regret", "cumulative", "third-arm", "diet"), blank)
-    monkeypatch.setattr(pictures, "_draw", lambda *_: drawn)
-    report.write_report(folder.path)
-    there = {path.name for path in folder.path.iterdir()}
+    key = make_run(tmp_path)
+    report.write_report(read_results(tmp_path), tmp_path / "report")
+    there = {path.name for path in tmp_path.iterdir()}
     assert there == {name.split("/")[0] for name in documented}
-    for name, names in documented.items():
-        if name.endswith(".json"):
-            content = json.loads((folder.path / name).read_text(encoding="utf-8"))
-            assert list(content[0] if isinstance(content, list) else content) == names
-        elif name.endswith(".parquet"):
-            columns = pq.read_schema(folder.path / name).names
-            assert names[: len(columns)] == columns
-            # What follows the columns tells who has no rows.
-            assert set(names[len(columns) :]) <= {"uniform", "mixture", "npm-ts"}
     [place] = [name for name in documented if name.startswith("cells/")]
-    for cell in cells:
-        where = place.replace("ENVIRONMENT", cell.environment).replace("POLICY", cell.policy)
-        files = (folder.path / where.replace("seed-N", f"seed-{cell.seed}")).iterdir()
-        assert sorted(path.name for path in files) == sorted(documented[place])
-    command, *made = documented["report/"]
-    assert command == "coco report"
-    assert sorted(
-        f"{path.name}/" if path.is_dir() else path.name
-        for path in (folder.path / "report").iterdir()
-    ) == sorted(made)
+    loose = place.replace("ENVIRONMENT", key.environment).replace("NAME", key.name)
+    columns = {name: names[-len(SCHEMA) :] for name, names in documented.items()}
+    assert columns["cells.parquet"] == SCHEMA.names
+    assert pq.read_schema(tmp_path / loose.replace("seed-N", "seed-1")).names == SCHEMA.names
+    for name in ("tables/densities.parquet", "tables/diet.parquet"):
+        made = pq.read_schema(tmp_path / name).names
+        assert documented[name][: len(made)] == made
+    made = (
+        f"{each.name}/" if each.is_dir() else each.name for each in (tmp_path / "report").iterdir()
+    )
+    assert sorted(made) == sorted(documented["report/"])
 
 
 def test_saved_study_has_the_documented_entries(tmp_path):

@@ -6,14 +6,14 @@ from doc_pages import ROOT, code_names, read, section, tables
 from cocobandits.environments import registry as environments
 from cocobandits.environments.base import Environment
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.experiments import drawing, measures, presets
+from cocobandits.experiments import suites
 from cocobandits.models.base import Belief, PopulationModel
 from cocobandits.models.log_density import basis
-from cocobandits.policies import choice
+from cocobandits.policies import base, description
 from cocobandits.policies import registry as policies
-from cocobandits.policies.acquisitions.base import Acquisition
 from cocobandits.policies.base import Policy, Problem
-from cocobandits.study import diagnosis
+from cocobandits.policies.coco import descriptions, populations
+from cocobandits.policies.coco.acquisition import Acquisition
 
 PAGE = read("CONTRIBUTING.md")
 
@@ -31,7 +31,7 @@ def test_files_and_folders_named_exist():
     paths = [name for name in code_names(PAGE) if "/" in name and not re.search(r"[<=]", name)]
     assert len(paths) > 10
     places = (ROOT, ROOT / "tests")
-    assert {".venv/", "runs/"} <= set(read(".gitignore").split())
+    assert {".venv/", "/runs/"} <= set(read(".gitignore").split())
     made = (".venv/", "runs/", "benchmarks/results.json", "docs/performance.md")
     for path in paths:
         if not path.startswith(made):
@@ -57,9 +57,11 @@ def test_names_of_test_files_are_unique():
 def test_recipes_name_what_the_registries_have():
     """Look up every private name of the recipes, and what an environment declares."""
     recipe = section(PAGE, "Add a policy in five steps")
-    assert {"_BUILDERS", "_coco"} <= set(code_names(recipe)) & set(vars(policies))
+    assert "_CLASSES" in set(code_names(recipe)) & set(vars(policies))
+    assert "REPRODUCED" in set(code_names(recipe)) & set(vars(suites))
     recipe = section(PAGE, "Add a model in five steps")
-    assert {"choose_model", "log_density_model"} <= set(code_names(recipe)) & set(vars(choice))
+    named = {"Mixture", "POPULATIONS", "choose_population"}
+    assert named <= set(code_names(recipe)) & set(vars(populations))
     recipe = section(PAGE, "Add an environment in five steps")
     assert {"_ENVIRONMENTS"} <= set(code_names(recipe)) & set(vars(environments))
     assert set(Environment.__annotations__) <= set(code_names(recipe))
@@ -78,7 +80,11 @@ def test_recipes_name_methods_that_are_to_be_written():
         vars(Acquisition)
     )
     assert "known_noise" in set(code_names(recipe)) & set(vars(Problem))
-    assert "ASSUMPTIONS" in set(code_names(recipe)) & set(vars(diagnosis))
+    assert {"PlainPolicy", "SequentialPolicy"} <= set(code_names(recipe)) & set(vars(base))
+    assert "Learner" in set(code_names(recipe)) & set(vars(descriptions))
+    assert "acquisition" in set(code_names(recipe)) & set(vars(descriptions.Learner))
+    settings = set(vars(description.PolicySettings))
+    assert {"build", "informed"} <= set(code_names(recipe)) & settings
     recipe = section(PAGE, "Add a model in five steps")
     written = {"log_evidence_at", "posterior_at"}
     assert written <= set(code_names(recipe)) & PopulationModel.__abstractmethods__
@@ -90,16 +96,11 @@ def test_recipes_name_methods_that_are_to_be_written():
 
 
 def test_recipes_name_the_lists_of_the_experiments():
-    """A policy of the presets has a name and a line in the figures."""
-    recipe = code_names(section(PAGE, "Add a policy in five steps"))
-    assert {"POLICIES", "POLICY_LABELS", "POLICY_LINES"} <= set(recipe)
-    shown = {*presets.POLICIES, *presets.SYSTEMS}
-    assert shown == set(drawing.POLICY_LINES)
-    assert {*shown, *presets.VARIANTS} == set(measures.POLICY_LABELS)
+    """Environments of every comparison are grouped as the recipe says."""
     recipe = code_names(section(PAGE, "Add an environment in five steps"))
-    assert "ENVIRONMENTS" in recipe
-    assert {"STRESS", "STUDIES", "ENVIRONMENT_LABELS"} <= set(recipe)
-    assert set(presets.COMPARED_ENVIRONMENTS) == set(measures.ENVIRONMENT_LABELS)
+    groups = {"COMPARED_ENVIRONMENTS", "STRESS", "STUDIES"}
+    assert groups <= set(recipe) & set(vars(suites))
+    assert {*suites.STRESS, *suites.STUDIES} <= set(suites.COMPARED_ENVIRONMENTS)
 
 
 def test_every_recipe_has_five_steps():

@@ -6,19 +6,17 @@ import tomllib
 import pytest
 from doc_pages import ROOT, code_names, executed, read, section, tables
 
-from cocobandits.environments.registry import build_environment
-from cocobandits.experiments import density, presets
+from cocobandits import GIDS, MTTS, CoIDS, LogDensity, NpmTS, PaperLogDensity, rewards
+from cocobandits.environments.registry import find_environment
+from cocobandits.experiments import claims, density, suites
 from cocobandits.inference import moves, smc
 from cocobandits.models import gaussian_belief, orthant
 from cocobandits.models.log_density import LogDensityConfig, hilbert
-from cocobandits.policies import choice
-from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.settings import PRESETS
-from cocobandits.study import diagnosis, rewards, storage
+from cocobandits.policies.coco import populations
+from cocobandits.study import diagnosis, storage
 
 FOLDER = ROOT / "docs" / "decisions"
 PAGES = sorted(FOLDER.glob("[0-9]*.md"))
-RESERVED = (44,)
 EXAMPLES = [
     pytest.param(code, output, id=page.stem)
     for page in PAGES
@@ -32,9 +30,9 @@ def page(number):
 
 
 def test_numbers_have_no_gaps():
-    """Count from one, and leave out the numbers that decisions to come have been given."""
+    """Count from one."""
     numbers = [int(path.name[:4]) for path in PAGES]
-    assert sorted([*numbers, *RESERVED]) == list(range(1, max(numbers) + 1))
+    assert numbers == list(range(1, len(PAGES) + 1))
 
 
 def test_index_lists_every_decision():
@@ -84,24 +82,25 @@ def test_defaults_named_are_those_of_the_code():
     assert f"below {config.correlation_target}" in text
     assert f"blocks of {config.moves_per_block}" in text
     assert f"most {config.max_blocks} blocks" in text
-    paper = PRESETS["paper"].inference
-    assert (paper.moves_per_block, f"up to {paper.max_blocks}" in text) == (1, True)
+    for paper in (NpmTS(), GIDS()):
+        assert (paper.moves_per_block, f"up to {paper.max_blocks}" in text) == (1, True)
+        assert paper.move_every is None
     assert config.move_every is None
-    assert PRESETS["paper"].amplitude == LogDensityConfig(3).amplitude == 2.0
-    assert PRESETS["paper"].num_modes == LogDensityConfig(3).num_modes == 80
+    assert PaperLogDensity().amplitude == LogDensityConfig(3).amplitude == 2.0
+    assert PaperLogDensity().num_modes == LogDensityConfig(3).num_modes == 80
 
 
 def test_limits_and_formats_named_are_those_of_the_code():
     """Compare the constants of decisions 3 and 14."""
     assert f"the range and {rewards.MOST_DEVIATIONS:g} noise deviations" in page(3)
     for name in ("mixture", "lmm", "lmm-misspecified"):
-        limits = [round(limit) for limit in build_environment(name).reward_limits]
+        limits = [round(limit) for limit in find_environment(name).rewards.limits]
         assert f"declare {limits}" in page(3)
     for name in ("partial", "diet"):
-        assert build_environment(name).reward_limits is None
-    assert presets.PAPER_RANGE == (-2.0, 2.0)
-    for name in presets.ENVIRONMENTS:
-        low, high = build_environment(name).reward_range
+        assert find_environment(name).rewards.limits is None
+    assert density.PAPER_RANGE == (-2.0, 2.0)
+    for name in claims.PAPER:
+        low, high = find_environment(name).rewards.range
         assert re.search(rf"`{name}`[^.]*? \[{low:g}, {high:g}\]", section(page(24), "Decision"))
     assert f"version of the format is {storage.VERSION}." in page(14)
 
@@ -110,24 +109,23 @@ def test_constants_of_the_experiments_are_those_of_the_code():
     """Compare the numbers of decisions 16 to 20."""
     assert f"with {orthant._NUM_ANGLES} nodes" in page(16)
     assert f"lattice of {orthant._NUM_LATTICE_POINTS} points" in page(16)
-    told = MttsSettings()
-    assert (told.coefficient_mean, told.coefficient_deviation) == (0.0, 1.0)
-    assert f"a user deviation of {told.user_deviation}" in page(17)
-    batch = (presets.PAPER.evaluation_users, presets.PAPER.evaluation_pulls)
-    assert batch == (presets.QUICK.evaluation_users, presets.QUICK.evaluation_pulls)
+    default = MTTS()
+    assert (default.coefficient_mean, default.coefficient_deviation) == (0.0, 1.0)
+    assert f"a user deviation of {default.user_deviation}" in page(17)
+    whole = suites.paper_suite()
+    batch = whole.newcomers
+    assert batch == suites.paper_suite(is_quick=True).newcomers
     assert "A batch has {} newcomers and {} pulls".format(*batch) in page(18)
-    assert f"over {presets.PAPER.num_seeds} seeds they are {batch[0] * 10}" in page(18)
-    cells = len(presets.ENVIRONMENTS) * len(presets.POLICIES) * presets.PAPER.num_seeds
-    assert f"{cells} independent cells" in page(19)
+    assert f"over {whole.num_seeds} seeds they are {batch[0] * 10}" in page(18)
+    assert f"{len(whole.cells())} independent cells" in page(19)
     *first, last = density.TIMES
     assert f"t = {', '.join(map(str, first))} and {last}." in page(20)
 
 
 def test_constants_of_learning_are_those_of_the_code():
     """Compare the numbers of decisions 7 and 21 to 27."""
-    settings = PRESETS["learned"]
-    assert f"({settings.inference.max_blocks} in the preset" in page(7)
-    assert smc.SmcConfig().moves == PRESETS["paper"].inference.moves == "information"
+    policy, settings = CoIDS(), LogDensity()
+    assert f"({policy.max_blocks} with `coids`)" in page(7)
     text = " ".join(page(21).split())
     medians = f"{settings.arm_lengthscale} (arms) and {settings.context_lengthscale} (features)"
     assert f"medians {medians} with log-deviation {settings.lengthscale_deviation}" in text
@@ -136,12 +134,14 @@ def test_constants_of_learning_are_those_of_the_code():
     assert f"half-width L: {hilbert._ARM_PADDING} times" in text
     assert f"range, {hilbert._CONTEXT_PADDING:g} times" in text
     assert f"hyperparameters walk {hilbert._WALK_STEPS} steps" in page(22)
-    assert f"`population_weight` is {settings.population_weight:g}." in page(23)
-    assert f"about {choice._CELL_DEVIATIONS} noise deviations wide" in page(24)
-    assert f"with {choice._FEWEST_NODES} to {choice._MOST_NODES} points per arm" in page(24)
-    assert f"{settings.inference.num_particles} particles" in page(24)
-    assert f"log-deviation of {choice._NOISE_DEVIATION}" in page(25)
-    assert choice._NOISE_SHARE == 1 / 20
+    assert f"`population_weight` is {policy.population_weight:g}." in page(23)
+    assert f"about {populations._CELL_DEVIATIONS} noise deviations wide" in page(24)
+    assert f"with {populations._FEWEST_NODES} to {populations._MOST_NODES} points per arm" in page(
+        24
+    )
+    assert f"{policy.num_particles} particles" in page(24)
+    assert f"log-deviation of {populations._NOISE_DEVIATION}" in page(25)
+    assert populations._NOISE_SHARE == 1 / 20
     assert f"more than {diagnosis.LOSING_NATS:g} nats behind" in page(26)
     deviations = diagnosis.USER_DEVIATIONS
     assert (len(deviations), deviations[0], deviations[-1]) == (5, 0.05, 0.8)
@@ -152,10 +152,10 @@ def test_constants_of_learning_are_those_of_the_code():
 def test_stress_environments_are_those_described():
     """Compare the table of decision 29 with the registry."""
     [rows] = tables(page(29))
-    assert tuple(row["name"].strip("`") for row in rows) == presets.STRESS
+    assert tuple(row["name"].strip("`") for row in rows) == claims.STRESS
     for row in rows:
-        environment = build_environment(row["name"].strip("`"))
-        low, high = environment.reward_range
+        environment = find_environment(row["name"].strip("`"))
+        low, high = environment.rewards.range
         assert row["range"] == f"[{low:g}, {high:g}]"
         assert environment.recruitment.num_users == 100
         assert environment.recruitment.steps_per_user == 5
@@ -190,8 +190,8 @@ def test_peers_change_no_pinned_version():
     assert {name: added[name] for name in pinned if name in added}.items() <= pinned.items()
 
 
-def test_only_tests_and_benchmarks_use_scipy_blackjax_and_peers():
+def test_only_tests_and_benchmarks_use_blackjax_and_peers():
     """Search the package for imports."""
-    others = "scipy|blackjax|mabwiser|bayesianbandits"
+    others = "blackjax|mabwiser|bayesianbandits"
     for path in (ROOT / "src").rglob("*.py"):
         assert not re.search(rf"^\s*(?:import|from) (?:{others})", read(str(path)), re.M), path

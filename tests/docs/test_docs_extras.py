@@ -4,12 +4,12 @@ import sys
 
 from doc_pages import PACKAGE
 
-from cocobandits.cli import extras
+from cocobandits.cli import experiments
 
 # Hides the packages of the extra, then asks for help: every verb is listed without them.
 PROGRAM = f"""
 import sys
-for name in {extras._NEEDED!r}:
+for name in {experiments._NEEDED!r}:
     sys.modules[name] = None
 from cocobandits.cli.main import main
 sys.argv = ["coco", "--help"]
@@ -25,12 +25,12 @@ def test_command_line_starts_without_the_extra():
     assert all(verb in done.stdout for verb in ("demo", "reproduce", "report"))
 
 
-def test_only_experiments_and_logs_import_the_extra():
+def test_only_experiments_runs_and_logs_import_the_extra():
     """Search the other layers for imports, wherever they stand."""
-    pattern = rf"^\s*(?:import|from) (?:{'|'.join(extras._NEEDED)})\b"
+    pattern = rf"^\s*(?:import|from) (?:{'|'.join(experiments._NEEDED)})\b"
     users = {
         path.relative_to(PACKAGE).parts[0]
         for path in PACKAGE.rglob("*.py")
         if re.search(pattern, path.read_text(encoding="utf-8"), re.M)
     }
-    assert users == {"experiments", "study"}
+    assert users == {"experiments", "runs", "study"}

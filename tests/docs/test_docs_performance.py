@@ -1,31 +1,17 @@
-import json
-
 import page
-import pytest
 from doc_pages import ROOT, read
-
-NOT_MEASURED = pytest.mark.skipif(
-    not page.RESULTS.exists(), reason="benchmarks/results.json does not exist; run `make bench`"
-)
+from results import RESULTS
+from results import read as read_results
 
 
-@NOT_MEASURED
 def test_page_is_generated_from_the_committed_results():
     """If this fails, run `make docs`."""
-    results = json.loads(read("benchmarks/results.json"))
-    assert read("docs/performance.md") == page.render(results)
+    assert read("docs/performance.md") == page.render(read_results())
 
 
-@NOT_MEASURED
-def test_committed_results_are_complete_and_not_a_quick_look():
-    """Every part, at full scale, with the figure beside the page."""
-    results = json.loads(read("benchmarks/results.json"))
-    assert page.missing(results) == []
-    assert results["scale"] == "full"
-    assert page.PICTURE.exists()
-
-
-def test_page_is_written_where_the_documentation_is():
-    """Both ends of the script are in this repository."""
+def test_committed_results_are_complete():
+    """With the page and its figure, all in this repository."""
+    assert set(page.NEEDED) <= set(read_results())
+    assert RESULTS.parent == ROOT / "benchmarks"
     assert page.PAGE == ROOT / "docs" / "performance.md"
-    assert page.PICTURE.parent == ROOT / "docs" / "images"
+    assert page.PICTURE.is_file()

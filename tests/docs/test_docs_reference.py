@@ -2,17 +2,19 @@
 
 import importlib.util
 import inspect
-import json
 import re
 from html import unescape
 
+import make_tables
 import pytest
-from doc_pages import ROOT, command_options, read, section, tables
+from doc_pages import ROOT, code_names, command_options, read, section, tables
 
-from cocobandits import Study, disk_cache, notice, policy_names
+from cocobandits import GIDS, NpmTS, PaperLogDensity, Study, disk_cache, notice
 from cocobandits.environments.registry import environment_names
-from cocobandits.experiments import presets
-from cocobandits.policies.settings import PRESETS
+from cocobandits.experiments.claims import PAPER
+from cocobandits.experiments.suites import paper_suite
+from cocobandits.policies.coco.populations import MOST_GRID_ARMS, MOST_GRID_FEATURES
+from cocobandits.runs.results import read_results
 
 REFERENCE, LIMITATIONS = read("docs/reference.md"), read("docs/limitations.md")
 PICTURE = "images/diet.svg"
@@ -50,55 +52,65 @@ def test_variables_are_those_that_are_read():
     assert defaults[disk_cache.LIMIT] == str(disk_cache.DEFAULT_LIMIT_MB)
 
 
-def test_commands_of_coco_are_described():
-    """Every verb has its line, with all options of `reproduce`; none is made up."""
-    [rows] = tables(section(REFERENCE, "The command coco"))
-    described = {row["command"].strip("`").removeprefix("coco "): row for row in rows}
-    options = command_options()
-    assert set(described) == set(options)
-    for verb, row in described.items():
-        assert set(re.findall(r"`(--\w+)`", row["what it does"])) <= options[verb]
-    assert set(re.findall(r"`(--\w+)`", described["reproduce"]["what it does"])) == {
-        option for option in options["reproduce"] if option != "--help"
+@pytest.mark.parametrize("page", make_tables.PAGES)
+def test_tables_are_those_of_the_code(page):
+    """If this fails, run `make docs`."""
+    assert make_tables.rewritten(read(page)) == read(page)
+
+
+def test_every_table_stands_on_a_page():
+    text = "".join(map(read, make_tables.PAGES))
+    for name, made in make_tables.parts().items():
+        assert f"<!-- {name} -->\n{made}<!-- /{name} -->" in text
+
+
+def test_every_option_of_every_command_is_listed():
+    """Read them from the page, and from the commands as they are."""
+    _, rows = tables(section(REFERENCE, "The command coco"))
+    listed = {(verb, row["option"].strip("`")) for row in rows for verb in code_names(row["of"])}
+    options = {(verb, each) for verb, names in command_options().items() for each in names}
+    assert {pair for pair in listed if pair[1].startswith("--")} == {
+        (verb, option) for verb, option in options if option.startswith("--") and option != "--help"
     }
 
 
-def test_policies_and_environments_are_those_registered():
-    """Compare with the registries, and with those of the paper."""
-    policies, environments = tables(section(REFERENCE, "Policies and environments"))
-    assert tuple(row["policy"].strip("`") for row in policies) == policy_names()
+def test_the_default_policy_and_the_papers_environments_are_marked():
+    policies, *_ = tables(section(REFERENCE, "Policies"))
     [default] = [row["policy"] for row in policies if "the default" in row["how it chooses"]]
     assert default.strip("`") == inspect.signature(Study).parameters["policy"].default
-    assert tuple(row["environment"].strip("`") for row in environments) == environment_names()
+    [environments] = tables(section(REFERENCE, "Environments"))
     ours = [row["environment"].strip("`") for row in environments if "paper's" not in row["users"]]
-    assert (*presets.ENVIRONMENTS, *ours) == environment_names()
+    assert (*PAPER, *ours) == environment_names()
 
 
-def test_presets_are_those_of_the_code():
-    assert set(re.findall(r'`"(\w+)"`', REFERENCE)) == set(PRESETS)
+def test_limits_of_the_grid_are_those_of_the_code():
+    shown = " ".join(section(REFERENCE, "Policies").split())
+    assert f"up to {MOST_GRID_ARMS} arms and up to {MOST_GRID_FEATURES} features" in shown
 
 
 def test_numbers_that_the_paper_does_not_state_are_those_of_the_code():
     shown = section(LIMITATIONS, "What is not reproduced")
-    assert f"{presets.PAPER.evaluation_users} newcomers here" in shown
-    assert f"it is {PRESETS['paper'].amplitude:g} here" in shown
+    assert f"{paper_suite().newcomers[0]} newcomers here" in shown
+    assert f"it is {PaperLogDensity().amplitude:g} here" in shown
 
 
 def test_committed_run_is_the_one_described():
     """It has the paper's grid, and moves as the page says."""
     page = read("docs/reproduction.md")
-    assert f"| nodes_per_arm | {presets.PAPER.settings.nodes_per_arm} |" in page
-    assert PRESETS["paper"].inference.move_every is None
+    assert re.search(
+        rf"\| population.nodes_per_arm \|.* {PaperLogDensity().nodes_per_arm} \|", page
+    )
+    assert NpmTS().move_every is GIDS().move_every is None
     assert "not every five rewards" in section(LIMITATIONS, "What is not reproduced")
 
 
 def test_versions_of_committed_results_are_those_of_their_files():
-    versions = {
-        name: json.loads(read(f"results/{name}/provenance.json"))["cocobandits"]
-        for name in ("coids", "compare")
-    }
-    shown = "version {coids} for the reproduction and with {compare} for the comparison"
-    assert shown.format(**versions) in LIMITATIONS
+    versions = []
+    for name in ("reproduction", "compare"):
+        cells = read_results(ROOT / "results" / name).cells.values()
+        versions += {info.provenance["cocobandits"] for info in cells if info.settings}
+    shown = "version {} for the reproduction and with {} for the comparison"
+    assert shown.format(*versions) in LIMITATIONS
 
 
 def test_picture_is_there_and_names_no_address():

@@ -11,13 +11,14 @@ import pytest
 from doc_pages import ROOT, code_names, read, section
 from scipy.stats import multivariate_normal, norm
 
-from cocobandits import CocoSettings, SmcConfig
+from cocobandits import Gaussian, Study, simulate
 from cocobandits.errors import ConfigurationError
+from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import Statistics
-from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Problem
-from cocobandits.policies.coco import CocoPolicy
-from cocobandits.simulation.loop import open_study, simulate, telling
+from cocobandits.policies.coco.npm_ts import ThompsonSampling
+from cocobandits.policies.coco.policy import CocoPolicy
+from cocobandits.simulation.loop import open_study
 from cocobandits.simulation.world import draw_world
 from support.sessions import Session
 
@@ -35,7 +36,7 @@ def load(name):
 
 
 policies, models, environments = load("policy"), load("model"), load("environment")
-POLICY = Session(policies.FollowPolicy(PROBLEM, policies.FollowSettings(0.3)))
+POLICY = Session(policies.Follow(0.3).build(PROBLEM))
 MODEL = models.OneMeanModel(3, PROBLEM.reward_range, PROBLEM.reward_noise, 0.9, 0.6)
 ENVIRONMENT = environments.TwoKindsEnvironment()
 
@@ -130,7 +131,17 @@ def test_policy_takes_another_arm():
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_settings_of_the_policy_are_refused(share):
     with pytest.raises(ConfigurationError, match=f"got exploration={share}"):
-        policies.FollowSettings(share)
+        policies.Follow(share)
+
+
+def test_policy_runs_in_a_study_and_survives_the_disk(tmp_path):
+    study = Study(["a", "b"], {}, Gaussian(0, 10, noise=0.5), policies.Follow(0.3), seed=2)
+    study.enrol("anna")
+    study.reward(study.decide("anna").id, 4.0)
+    study.save(tmp_path / "one.study")
+    loaded = Study.load(tmp_path / "one.study", policies=[policies.Follow])
+    assert loaded.design == study.design
+    assert loaded.decide("anna") == study.decide("anna")
 
 
 # The model.
@@ -274,14 +285,13 @@ def test_population_of_the_environment_is_that_of_its_users():
 
 
 def test_environment_is_run_to_its_end():
-    """A study takes its contexts and rewards, and the truth can be told in its units."""
+    """A study takes its contexts and rewards, and an oracle knows the truth in its units."""
     world, again = draw_world(ENVIRONMENT, 1), draw_world(ENVIRONMENT, 1)
     np.testing.assert_array_equal(world.rewards, again.rewards)
-    settings = telling(CocoSettings(), ENVIRONMENT, world)
+    informed = open_study("oracle-ts", ENVIRONMENT, world, 0).design.policy
     # 7 of [0, 10] is 0.8 of [-2, 2].
-    np.testing.assert_allclose(settings.prior.means[0][0][0], 0.8)
-    study = open_study(ENVIRONMENT, "uniform", 0, settings)
-    records = list(simulate(study, ENVIRONMENT, world))
+    np.testing.assert_allclose(informed.population.means[0][0][0], 0.8)
+    records = list(simulate("uniform", ENVIRONMENT, 1))
     assert len(records) == ENVIRONMENT.recruitment.num_steps == 60
     assert min(record.regret for record in records) >= 0
     assert {record.arm for record in records} == {0, 1, 2}

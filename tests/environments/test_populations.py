@@ -14,14 +14,15 @@ import pytest
 
 from cocobandits.environments.lmm import SLOPES, USER_DEVIATION, LmmEnvironment
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.environments.registry import build_environment, environment_names
-from cocobandits.experiments.presets import STUDIES
+from cocobandits.environments.registry import environment_names, find_environment
 from cocobandits.models.orthant import best_probability
 from cocobandits.simulation.world import draw_evaluation, draw_world
 
 NUM_USERS = 200_000
 NODES = np.linspace(-1.0, 1.0, 2001)
 PLAN = Recruitment.all_at_once(5, 2)
+# With several features, or yes/no rewards: they have tests of their own.
+STUDIES = ("groups", "yes-no", "survey", "survey-missing")
 # Both scopes of θ with both laws; two of the four are in the registry.
 EXTRA = {
     "two modes, shared": LmmEnvironment("extra", (-1.0, 1.0), "run", PLAN),
@@ -32,7 +33,7 @@ bests = jax.jit(jax.vmap(best_probability))
 
 
 def environment_of(name):
-    return EXTRA[name] if name in EXTRA else build_environment(name)
+    return EXTRA[name] if name in EXTRA else find_environment(name)
 
 
 def terms_of(environment, contexts):
@@ -172,7 +173,7 @@ def test_theta_is_shared_within_a_seed_and_differs_between_seeds(name):
 
 def test_theta_of_every_user_is_another():
     """Users with their own θ lie far off any common line; nothing is shared."""
-    environment = build_environment("lmm-misspecified")
+    environment = find_environment("lmm-misspecified")
     batch = draw_evaluation(environment, 0, 300, 1)
     fitted, _ = fitted_theta(batch.cohort)
     x = np.array([context["x"] for context in batch.cohort.contexts])

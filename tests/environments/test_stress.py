@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cocobandits.environments import stress
-from cocobandits.environments.registry import build_environment
+from cocobandits.environments.registry import find_environment
 
 NUM_USERS = 100_000
 BUILDERS = (stress.skewed, stress.groups, stress.ring, stress.heteroscedastic)
@@ -17,7 +17,7 @@ BINS = np.linspace(-1.0, 1.0, 5)
 
 @cache
 def drawn(name):
-    cohort = build_environment(name).draw_users(np.random.default_rng(31), NUM_USERS)
+    cohort = find_environment(name).draw_users(np.random.default_rng(31), NUM_USERS)
     return np.array([context["x"] for context in cohort.contexts]), cohort.arm_means
 
 
@@ -43,14 +43,14 @@ def skewness(values):
 
 @pytest.mark.parametrize("build", BUILDERS)
 def test_builders_are_registered(build):
-    assert build_environment(build().name) == build()
+    assert find_environment(build().name) == build()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_moments_match_the_population_in_every_bin_of_x(name):
     """Means, and all products of two arm means; |error| / standard error < 4."""
     x, arm_means = drawn(name)
-    mean, covariance = described(build_environment(name).population(), x)
+    mean, covariance = described(find_environment(name).population(), x)
     centred = arm_means - mean
     products = centred[:, :, None] * centred[:, None, :] - covariance
     differences = np.concatenate([centred, products.reshape(NUM_USERS, -1)], axis=1)
@@ -62,7 +62,7 @@ def test_moments_match_the_population_in_every_bin_of_x(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_hardly_anybody_is_outside_of_the_range(name):
-    low, high = build_environment(name).reward_range
+    low, high = find_environment(name).rewards.range
     _, arm_means = drawn(name)
     is_outside = ((arm_means < low) | (arm_means > high)).any(axis=1)
     assert is_outside.mean() < 1e-3
@@ -72,7 +72,7 @@ def test_hardly_anybody_is_outside_of_the_range(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_drawing_is_reproducible(name):
-    environment = build_environment(name)
+    environment = find_environment(name)
     first, again, other = (
         environment.draw_users(np.random.default_rng(seed), 50) for seed in (3, 3, 4)
     )
@@ -104,7 +104,7 @@ def test_skewed_has_a_long_upper_tail_that_moves_the_other_arms():
 def test_groups_are_three_and_each_has_its_best_arm():
     """Everybody is near one of three centres, and nobody half-way between two."""
     x, arm_means = drawn("stress-groups")
-    centres = np.array(build_environment("stress-groups").population().means)[:, :, 0]
+    centres = np.array(find_environment("stress-groups").population().means)[:, :, 0]
     distances = np.linalg.norm(arm_means[:, None] - centres[None], axis=2)
     nearest = distances.argmin(axis=1)
     np.testing.assert_array_equal(centres.argmax(axis=1), [0, 1, 2])
@@ -144,7 +144,7 @@ def test_one_arm_of_the_ring_leaves_two_candidates_for_the_other():
 def test_spread_grows_with_x_and_differs_by_arm():
     """Deviations at x = ±0.95 are those of the factors: |F_a(x)|, row by row."""
     x, arm_means = drawn("stress-heteroscedastic")
-    population = build_environment("stress-heteroscedastic").population()
+    population = find_environment("stress-heteroscedastic").population()
     mean, _ = described(population, x)
     low, high = (
         (arm_means - mean)[np.abs(x - centre) < 0.05].std(axis=0) for centre in (-0.95, 0.95)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cocobandits.environments.registry import build_environment
+from cocobandits.environments.registry import find_environment
 from cocobandits.environments.survey import MISSING_SHARE
 from cocobandits.simulation.world import draw_world
 
@@ -11,7 +11,7 @@ NUM_USERS = 100_000
 
 
 def drawn(name):
-    environment, generator = build_environment(name), np.random.default_rng(4)
+    environment, generator = find_environment(name), np.random.default_rng(4)
     shared = environment.draw_shared(generator)
     cohort = environment.draw_users(generator, NUM_USERS, shared)
     return environment, cohort, environment.population(shared)
@@ -47,7 +47,7 @@ def test_moments_match_the_population(name):
     environment, cohort, mixture = drawn(name)
     terms = terms_of(name, cohort.contexts)
     shares = shares_of(mixture, terms)
-    if environment.rewards == "bernoulli":
+    if environment.rewards.kind == "bernoulli":
         alpha, beta = np.array(mixture.successes), np.array(mixture.failures)
         means = alpha / (alpha + beta)
         squares = means * (alpha + 1) / (alpha + beta + 1)
@@ -88,7 +88,7 @@ def test_same_people_come_with_and_without_gaps():
 
 def test_yes_is_as_likely_as_the_mean_says():
     """Rewards are zero or one, and average to the arm means."""
-    environment = build_environment("yes-no")
+    environment = find_environment("yes-no")
     world = draw_world(environment, 3)
     assert set(np.unique(world.rewards)) == {0.0, 1.0}
     check((world.rewards - world.cohort.arm_means[:, None, :]).reshape(-1, len(environment.arms)))

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from cocobandits.environments.registry import build_environment
+from cocobandits.environments.registry import find_environment
 
 
 def test_mixture_matches_its_moments_and_best_arms():
     """Arms 1 and 2 are best for about half of the users each, arm 3 for nobody."""
-    cohort = build_environment("mixture").draw_users(np.random.default_rng(0), 40_000)
+    cohort = find_environment("mixture").draw_users(np.random.default_rng(0), 40_000)
     x = np.array([context["x"] for context in cohort.contexts])
     share = 1 / (1 + np.exp(-x))
     expected = share * 1.8 + (1 - share) * 1.0
@@ -19,7 +19,7 @@ def test_mixture_matches_its_moments_and_best_arms():
 
 
 def test_mixture_spread_grows_with_the_context():
-    cohort = build_environment("mixture").draw_users(np.random.default_rng(1), 40_000)
+    cohort = find_environment("mixture").draw_users(np.random.default_rng(1), 40_000)
     x = np.array([context["x"] for context in cohort.contexts])
     kinds = np.array([-1.0, -1.8])
     nearest = np.abs(cohort.arm_means[:, 2][:, None] - kinds[None]).argmin(axis=1)
@@ -29,7 +29,7 @@ def test_mixture_spread_grows_with_the_context():
 
 
 def test_plan_one_is_telling_but_hardly_ever_best():
-    cohort = build_environment("diet").draw_users(np.random.default_rng(2), 20_000)
+    cohort = find_environment("diet").draw_users(np.random.default_rng(2), 20_000)
     means = cohort.arm_means
     assert (means.argmax(axis=1) == 0).mean() < 0.005
     is_high = means[:, 2] > means[:, 1]
@@ -48,16 +48,16 @@ def test_plan_one_is_telling_but_hardly_ever_best():
 )
 def test_hardly_anybody_is_outside_of_the_declared_range(name, most):
     """The paper's range of [-2, 2] would cut off a fifth to a quarter, but for `partial`."""
-    environment = build_environment(name)
+    environment = find_environment(name)
     means = environment.draw_users(np.random.default_rng(5), 100_000).arm_means
-    low, high = environment.reward_range
+    low, high = environment.rewards.range
     assert np.mean(((means < low) | (means > high)).any(axis=1)) <= most
     assert (np.abs(means) > 2).any(axis=1).mean() > 0.2 or name == "partial"
 
 
 def test_hardly_any_run_of_the_mixed_model_is_outside_of_the_declared_range():
     """Everybody of a run shares the coefficients, so many runs are drawn instead."""
-    environment = build_environment("lmm")
+    environment = find_environment("lmm")
     generator = np.random.default_rng(6)
     means = np.concatenate(
         [
@@ -65,6 +65,6 @@ def test_hardly_any_run_of_the_mixed_model_is_outside_of_the_declared_range():
             for _ in range(5_000)
         ]
     )
-    low, high = environment.reward_range
+    low, high = environment.rewards.range
     assert np.mean(((means < low) | (means > high)).any(axis=1)) < 0.025
     assert (np.abs(means) > 2).any(axis=1).mean() > 0.15

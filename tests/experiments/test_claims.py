@@ -1,41 +1,29 @@
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
-from synthetic_run import SEEDS, TURNING, Scenario, falling, level, write_run
+from synthetic_run import STRESS, TURNING, Scenario, falling, level
 
-from cocobandits.experiments.claims import (
-    AGREES,
-    CLAIMS,
-    DISAGREES,
-    DISAGREES_IN_PART,
-    FAILS,
-    HOLDS,
-    IN_PART,
-    OPEN,
-    TOO_SMALL,
-    agreement,
-    judge,
-    verdict,
-)
-from cocobandits.experiments.measures import measure
-from cocobandits.experiments.reading import load_run
-from cocobandits.experiments.rules import Finding
+from cocobandits.experiments.claims import CLAIMS, TARGETS, judge
 
 LATE_TURN = (*falling(4, 1)[:-1], 3.0)
 
 
-def judged(folder, scenario):
+def judged(scenario, claims=CLAIMS):
     """Map the number of every claim to its judgement."""
-    found = judge(CLAIMS, measure(load_run(write_run(folder, scenario))))
-    return {each.claim.number: each for each in found}
+    return {each.claim.number: each for each in judge(claims, scenario.results())}
 
 
-def outcomes(findings):
-    return [finding.holds for finding in findings]
+def large(scenario):
+    """Let the same curves be those of a run that is large enough to decide claims."""
+    return replace(scenario, seeds=(0, 1, 2, 3, 4), info={"is_quick": False})
 
 
-def measured(judgement):
-    return "; ".join(finding.text for finding in judgement.findings)
+def outcomes(reading):
+    return [finding.holds for finding in reading.findings]
+
+
+def texts(reading):
+    return "; ".join(finding.text for finding in reading.findings)
 
 
 def changed(key, changes):
@@ -58,12 +46,13 @@ def test_claims_are_data():
         assert claim.strict
 
 
-def test_all_claims_hold_where_they_should(tmp_path):
+def test_all_claims_hold_where_they_should():
     """Curves that were made to agree with the paper, by either reading."""
-    found = judged(tmp_path, Scenario())
-    assert list(found) == list(range(1, 9))
-    assert {each.verdict for each in found.values()} == {HOLDS}
-    assert {each.strict_verdict for each in found.values()} == {HOLDS}
+    for scenario, expected in ((Scenario(), "agrees"), (large(Scenario()), "holds")):
+        found = judged(scenario)
+        assert list(found) == list(range(1, 9))
+        assert {each.plain.verdict for each in found.values()} == {expected}
+        assert {each.strict.verdict for each in found.values()} == {expected}
 
 
 @pytest.mark.parametrize(
@@ -98,12 +87,11 @@ def test_all_claims_hold_where_they_should(tmp_path):
         (8, ("lmm-misspecified", "gids"), {"decay": 1.01}, [True, False, True, True]),
     ],
 )
-def test_changed_curve_changes_its_part(tmp_path, number, key, changes, expected):
+def test_changed_curve_changes_its_part(number, key, changes, expected):
     """Change one curve; the other parts of the claim stay as they were."""
-    found = judged(tmp_path, changed(key, changes))[number]
-    assert outcomes(found.findings) == expected
-    assert found.verdict == (IN_PART if any(expected) else FAILS)
-    assert found.agreement == (DISAGREES_IN_PART if any(expected) else DISAGREES)
+    reading = judged(changed(key, changes))[number].plain
+    assert outcomes(reading) == expected
+    assert reading.verdict == ("disagrees in part" if any(expected) else "disagrees")
 
 
 @pytest.mark.parametrize(
@@ -121,51 +109,42 @@ def test_changed_curve_changes_its_part(tmp_path, number, key, changes, expected
         (6, ("lmm-misspecified", "mtts"), {"start": 0.1, "decay": 1.02}, [False, True]),
     ],
 )
-def test_strict_reading_fails_where_the_ordinary_one_holds(
-    tmp_path, number, key, changes, expected
-):
-    found = judged(tmp_path, changed(key, changes))[number]
-    assert found.verdict == HOLDS
-    assert outcomes(found.strict_findings) == expected
-    assert found.strict_verdict == IN_PART
+def test_strict_reading_fails_where_the_ordinary_one_holds(number, key, changes, expected):
+    found = judged(changed(key, changes))[number]
+    assert found.plain.verdict == "agrees"
+    assert outcomes(found.strict) == expected
 
 
-def test_noise_between_seeds_leaves_a_difference_open(tmp_path):
+def test_noise_between_seeds_leaves_a_difference_open():
     """GIDS is worse on average, but by less than seeds differ: that decides nothing."""
     scenario = Scenario().with_curve("mixture", "gids", drift=0.02)
-    found = judged(tmp_path, scenario)[2]
-    runs = {
-        name: [scenario.curves["mixture", name].regrets(seed).sum() for seed in SEEDS]
+    totals = [
+        sum(scenario.curves["mixture", name].regrets(seed).sum() for seed in range(4)) / 4
         for name in ("gids", "npm-ts")
-    }
-    gap = sum(runs["gids"]) / 4 - sum(runs["npm-ts"]) / 4
-    assert gap > 0
-    assert found.verdict == OPEN
-    assert found.agreement == TOO_SMALL
-    assert f": {gap:.1f} [" in measured(found)
+    ]
+    assert totals[0] > totals[1]
+    found = judged(scenario)[2].plain
+    assert found.verdict == "too small to tell"
+    assert f": {totals[0] - totals[1]:.1f} [" in texts(found)
 
 
-def test_measured_numbers_are_those_of_the_curves(tmp_path):
+def test_measured_numbers_are_those_of_the_curves():
     """Exponent of claim 6, gap of claim 1, distance of claim 4, steps of claim 3, by hand."""
-    found = judged(tmp_path, Scenario())
-    assert "MTTS's multi-task regret grows like step^1.00 [1.00, 1.00]" in measured(found[6])
+    found = {number: texts(each.plain) for number, each in judged(Scenario()).items()}
+    assert "MTTS's multi-task regret grows like step^1.00 [1.00, 1.00]" in found[6]
     # Of a gap of 3, 0.1 is left in the last round, and 0.105 on average over the last fifth.
-    assert "NPM-TS closes 97 % [97, 97] of its gap" in measured(found[1])
+    assert "NPM-TS closes 97 % [97, 97] of its gap" in found[1]
     # In the first fifth of 20 steps NPM-TS plays the best arm twice, GIDS never.
-    expected = "not best in 100 % of the steps, NPM-TS in 90 %: 10.0 points [10.0, 10.0]"
-    assert expected in measured(found[3])
+    assert "not best in 100 % of the steps, NPM-TS in 90 %: 10.0 points [10.0, 10.0]" in found[3]
     # NPM-TS loses 1 more, 0.1 less per seed: 0.85 of 40.3 and of 15.15.
-    expected = (
-        "GIDS is 2 % [2, 3] of the distance from Ind-TS to the oracle below NPM-TS, which is 6 %"
-    )
-    assert expected in measured(found[4])
+    expected = "GIDS is 2 % [2, 3] of the distance from Ind-TS to the oracle below NPM-TS, which is"
+    assert f"{expected} 6 %" in found[4]
 
 
-def test_single_seed_gives_numbers_and_no_verdict(tmp_path):
-    found = judged(tmp_path, Scenario(seeds=(5,)))
-    assert {each.verdict for each in found.values()} == {OPEN}
-    assert {each.agreement for each in found.values()} == {TOO_SMALL}
-    assert "grows like step^1.00 [–]" in measured(found[6])
+def test_single_seed_gives_numbers_and_no_verdict():
+    found = judged(Scenario(seeds=(5,)))
+    assert {each.plain.verdict for each in found.values()} == {"too small to tell"}
+    assert "grows like step^1.00 [–]" in texts(found[6].plain)
 
 
 @pytest.mark.parametrize(
@@ -174,32 +153,69 @@ def test_single_seed_gives_numbers_and_no_verdict(tmp_path):
         # Without MTTS and two environments; without the oracle; without GIDS.
         (("mixture", "lmm"), ("npm-ts", "gids", "ind-ts", "oracle-ts"), [1, 2, 3]),
         (("mixture", "partial"), ("npm-ts", "gids", "ind-ts"), [2, 3]),
-        (
-            ("mixture", "lmm-misspecified"),
-            ("npm-ts", "mtts", "ind-ts", "oracle-ts"),
-            [6, 7],
-        ),
+        (("mixture", "lmm-misspecified"), ("npm-ts", "mtts", "ind-ts", "oracle-ts"), [6, 7]),
         (("lmm",), ("ind-ts", "oracle-ts"), []),
     ],
 )
-def test_run_lists_only_the_claims_it_can_speak_to(tmp_path, environments, policies, expected):
-    assert list(judged(tmp_path, Scenario().only(environments, policies))) == expected
+def test_results_list_only_the_claims_they_can_speak_to(environments, policies, expected):
+    assert list(judged(Scenario().only(environments, policies))) == expected
 
 
 @pytest.mark.parametrize(
-    ("parts", "expected", "expected_small"),
+    ("part", "expected"),
+    [("evaluations", [2, 3, 6]), ("regrets", [2, 4, 5, 7]), ("arms", [1, 2, 4, 5, 6, 7, 8])],
+)
+def test_claims_that_need_what_was_not_kept_are_left_out(part, expected):
+    """Totals are known of summaries too; curves, arms and evaluations are not."""
+    results = replace(Scenario().results(), **{part: {}})
+    assert [each.claim.number for each in judge(CLAIMS, results)] == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "environment", "changes", "expected"),
     [
-        ([True, True], HOLDS, AGREES),
-        ([True, False], IN_PART, DISAGREES_IN_PART),
-        ([False, False], FAILS, DISAGREES),
-        ([True, None], IN_PART, TOO_SMALL),
-        ([False, None], FAILS, DISAGREES),
-        ([None, None], OPEN, TOO_SMALL),
-        ([True, False, None], IN_PART, DISAGREES_IN_PART),
+        # The oracle loses 10.15; coids loses 100 · floor + 3 + 0.15.
+        (1, "mixture", {}, [True, True]),
+        (1, "mixture", {"floor": 0.0755}, [False, True]),
+        (1, "mixture", {"floor": 0.075}, [True, True]),
+        (1, "lmm-misspecified", {"floor": 0.076}, [True, False]),
+        (2, "partial", {"floor": 0.045}, [False]),
+        # In the second half the oracle loses 5.075.
+        (3, "partial", {"floor": 0.1}, [True, False, True]),
+        # A quarter of 50.45; on seed 3 alone, half of 50.9.
+        (4, "lmm", {"floor": 0.095}, [False, True]),
+        (4, "lmm", {"floor": 0.0, "drift": 0.08}, [False, False]),
+        (5, "lmm", {"floor": 0.061}, [True, True, False, True]),
+        (6, "stress-ring", {"floor": 0.221}, [True, True, False, True]),
     ],
 )
-def test_verdict_combines_findings(parts, expected, expected_small):
-    """All, some, none, unknown; in a small run an undecided part decides nothing."""
-    findings = tuple(Finding("text", holds) for holds in parts)
-    assert verdict(findings) == expected
-    assert agreement(findings) == expected_small
+def test_worse_curve_misses_its_target(number, environment, changes, expected):
+    scenario = Scenario.of_coids().with_curve(environment, "coids", **changes)
+    assert outcomes(judged(scenario, TARGETS)[number].plain) == expected
+
+
+def test_numbers_of_targets_are_those_of_the_curves():
+    """Coids loses 7.15 and the oracle 10.15, both with 0.1 more per seed."""
+    first = judged(Scenario.of_coids(), TARGETS)[1].plain.findings[0].text
+    expected = "CoIDS over OraclePrior-TS is 0.70 [0.70, 0.71], 7.1 ± 0.1 of 10.2 ± 0.1"
+    assert first == f"mixture: {expected}"
+    # Seed 3 loses 3 + 30 of 50.9.
+    scenario = Scenario.of_coids().with_curve("lmm", "coids", floor=0.0, drift=0.1)
+    found = judged(scenario, TARGETS)[4].plain
+    assert "on its worst seed, 3, 0.65, 33.0 of 50.9" in texts(found)
+
+
+def test_mean_decides_targets_where_the_interval_does_not():
+    """Paired with gids, seeds differ by more than the mean; the rule says what decides."""
+    scenario = Scenario.of_coids().with_curve("lmm", "coids", floor=0.049, drift=0.007)
+    found = judged(scenario, TARGETS)[5].plain
+    assert found.findings[2] == ("lmm: CoIDS minus GIDS is −0.2 [−1.4, 1.0]", True)
+    assert "Decided by the mean over the seeds" in found.words
+
+
+def test_targets_that_were_not_run_are_left_out():
+    """No gids and no stress; then no coids; then one environment of several."""
+    policies, own = ("coids", "ind-ts", "oracle-ts"), Scenario.of_coids()
+    assert list(judged(own.only(policies=policies), TARGETS)) == [1, 2, 3, 4]
+    assert judged(own.only(STRESS, policies[1:]), TARGETS) == {}
+    assert list(judged(own.only(("lmm",), policies), TARGETS)) == [4]

@@ -1,4 +1,3 @@
-import warnings
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -6,47 +5,39 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from synthetic_run import POLICIES, STRESS, Scenario, write_run
+from synthetic_run import LABELS, LINES, POLICIES, STRESS, Curve, Scenario
 
 from cocobandits.environments.diet import DietEnvironment
-from cocobandits.experiments import drawing
-from cocobandits.experiments.figure_one import diet_truth
-from cocobandits.experiments.figures import (
-    cumulative_figure,
-    health_figure,
-    regret_figure,
-    third_arm_figure,
-)
-from cocobandits.experiments.learned_figures import (
+from cocobandits.experiments.density import DietTask
+from cocobandits.experiments.figures import draw, drawing, figure, registry
+from cocobandits.experiments.figures.particles import (
     courses_of,
-    has_courses,
+    health_figure,
     hyperparameter_figure,
     prior_medians,
 )
-from cocobandits.experiments.measures import POLICY_LABELS, group, measure
-from cocobandits.experiments.population_figures import density_figure, diet_figure
-from cocobandits.experiments.reading import load_run
+from cocobandits.experiments.figures.population import density_figure, diet_figure
+from cocobandits.experiments.figures.regret import (
+    cumulative_figure,
+    regret_figure,
+    third_arm_figure,
+)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return load_run(write_run(tmp_path_factory.mktemp("run")))
+def results():
+    return Scenario().results()
 
 
 @pytest.fixture(scope="module")
-def measures(run):
-    return measure(run)
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    """A run of coids in eight environments."""
-    return load_run(write_run(tmp_path_factory.mktemp("own"), Scenario.of_coids()))
+def own():
+    """Results of coids in eight environments."""
+    return Scenario.of_coids().results()
 
 
 def line_of(axes, policy):
     """Find the line of a policy by its colour."""
-    color = drawing.POLICY_LINES[policy].color.lower()
+    color = LINES[policy].color.lower()
     [line] = [line for line in axes.lines if to_hex(line.get_color()) == color]
     return line
 
@@ -55,125 +46,84 @@ def texts(axes):
     return [text.get_text() for text in axes.texts]
 
 
-def test_regret_panels_show_the_curves(measures):
+def test_regret_panels_show_the_curves(results):
     """Second panel of each row: multi-task regret and evaluation of NPM-TS at the end."""
-    axes = regret_figure(measures).axes
+    drawn = regret_figure(results)
+    axes = drawn.axes
     assert len(axes) == 2 * 4
     geometric = 0.5 * (1 - 0.9**100) / (1 - 0.9)
     upper, lower = line_of(axes[1], "npm-ts"), line_of(axes[5], "npm-ts")
     assert (upper.get_xdata()[-1], upper.get_ydata()[-1]) == pytest.approx((100, geometric))
     assert (lower.get_xdata()[-1], lower.get_ydata()[-1]) == pytest.approx((10, 1.015 * 1.1))
     np.testing.assert_array_equal(line_of(axes[0], "oracle-ts").get_ydata(), 0)
+    assert [each.get_xlabel() for each in axes] == ["interaction step"] * 4 + ["round"] * 4
+    [legend] = drawn.legends
+    assert [text.get_text() for text in legend.get_texts()] == [LABELS[name] for name in POLICIES]
 
 
-def test_cumulative_panels_show_the_plain_sum(measures):
+def test_cumulative_panels_show_the_plain_sum(results):
     """Ind-TS loses a half per step, and 0.003 more per seed; Uniform leaves the panel."""
-    axes = cumulative_figure(measures).axes
+    axes = cumulative_figure(results).axes
     assert len(axes) == 4
     assert line_of(axes[1], "ind-ts").get_ydata()[-1] == pytest.approx(50.45)
     assert any("Uniform ↑ 100" in text for text in texts(axes[1]))
 
 
-def test_axes_have_names_and_units(measures):
-    """Steps above, rounds below."""
-    axes = regret_figure(measures).axes
-    assert [each.get_xlabel() for each in axes] == ["interaction step"] * 4 + ["round"] * 4
-    assert "reward units" in axes[0].get_ylabel()
-    assert "reward units" in axes[4].get_ylabel()
-
-
-def test_one_legend_names_all_policies(measures):
-    """As the paper names them."""
-    [legend] = regret_figure(measures).legends
-    expected = [POLICY_LABELS[policy] for policy in POLICIES]
-    assert [text.get_text() for text in legend.get_texts()] == expected
-
-
 @pytest.mark.parametrize("environments", [("lmm",), ("lmm", "mixture")])
-def test_legend_fits_a_narrow_figure(measures, environments):
+def test_legend_fits_a_narrow_figure(results, environments):
     """With one or two environments instead of four."""
-    figure = regret_figure(replace(measures, environments=environments))
-    figure.draw_without_rendering()
-    [legend] = figure.legends
-    box = legend.get_window_extent()
-    assert box.x0 > 0
-    assert box.x1 < figure.bbox.x1
+    drawn = regret_figure(results.within(environments))
+    drawn.draw_without_rendering()
+    box = drawn.legends[0].get_window_extent()
+    assert 0 < box.x0 < box.x1 < drawn.bbox.x1
 
 
-def test_control_leaves_the_panel_with_a_note(measures):
-    """Uniform ends at 90 beyond the oracle, Ind-TS at 40 and a little."""
-    axes = regret_figure(measures).axes[0]
-    top = axes.get_ylim()[1]
-    assert 40 < top < 60
-    assert "Uniform ↑ 90" in texts(axes)
+def test_only_the_control_leaves_its_panel(results):
+    """Uniform ends at 90 beyond the oracle; MTTS, worse than Ind-TS, sets the last height."""
+    axes = regret_figure(results).axes
+    assert 40 < axes[0].get_ylim()[1] < 60
+    assert texts(axes[0]) == texts(axes[3]) == ["Uniform ↑ 90"]
+    assert 60 < axes[3].get_ylim()[1] < 75
 
 
-def test_every_learner_stays_in_the_panel(measures):
-    """MTTS, half as bad again as Ind-TS, sets the height; only the control leaves."""
-    axes = regret_figure(measures).axes[3]
-    assert texts(axes) == ["Uniform ↑ 90"]
-    assert 60 < axes.get_ylim()[1] < 75
-
-
-def test_without_an_oracle_the_panel_says_so(tmp_path):
-    """The bottom row stays."""
+def test_panels_without_an_oracle_say_so():
     scenario = Scenario().only(("lmm",), ("gids", "ind-ts", "uniform"))
-    axes = regret_figure(measure(load_run(write_run(tmp_path, scenario)))).axes
+    axes = regret_figure(scenario.results()).axes
     assert texts(axes[0]) == ["no oracle-ts in this run"]
     assert len(axes[1].lines) == 2
 
 
-def test_one_seed_has_no_bands(tmp_path):
-    """Lines only."""
-    scenario = Scenario(seeds=(3,)).only(("lmm",))
-    axes = regret_figure(measure(load_run(write_run(tmp_path, scenario)))).axes
+def test_one_seed_has_no_bands():
+    axes = regret_figure(Scenario(seeds=(3,)).only(("lmm",)).results()).axes
     assert [len(each.collections) for each in axes] == [0, 0]
     assert [len(each.lines) for each in axes] == [6, 5]
 
 
-def test_third_arm_shares_are_in_percent(measures):
+def test_third_arm_shares_are_in_percent(results):
     """GIDS pulls it in 8 of the first twenty steps; the control is left out."""
-    axes = third_arm_figure(measures).axes[0]
+    axes = third_arm_figure(results).axes[0]
     np.testing.assert_allclose(line_of(axes, "gids").get_ydata(), [40, 0, 0, 0, 5], atol=1e-12)
     assert len(axes.lines) == 5
 
 
-def test_health_is_averaged_over_seeds(run, measures):
+def test_health_is_averaged_over_seeds(results):
     """Acceptance at steps 0, 10, ...; the correlation of four seeds on average."""
-    axes = health_figure(run.health, measures).axes
+    axes = health_figure(results).axes
     acceptance, correlation = line_of(axes[0], "gids"), line_of(axes[4], "gids")
     np.testing.assert_allclose(acceptance.get_ydata(), 0.6 - 0.01 * np.arange(10))
     np.testing.assert_allclose(correlation.get_ydata(), 0.55)
 
 
-def test_coids_comes_first_and_the_limit_lies_below_all(own):
-    """In the legend, and in the order of drawing."""
-    figure = regret_figure(measure(own).within(STRESS))
-    [legend] = figure.legends
-    assert legend.get_texts()[0].get_text() == "CoIDS"
-    axes = figure.axes[0]
-    layers = {policy: line_of(axes, policy).get_zorder() for policy in own.config["policies"]}
-    assert max(layers, key=layers.get) == "coids"
-    assert min(layers, key=layers.get) == "oracle-plan"
-    figure.draw_without_rendering()
-    assert 0 < legend.get_window_extent().x0 < legend.get_window_extent().x1 < figure.bbox.x1
-    # The limit loses less than the oracle, and is not cut off.
-    assert axes.get_ylim()[0] < line_of(axes, "oracle-plan").get_ydata()[-1] < -7
-
-
-def test_policy_that_did_not_run_somewhere_is_left_out_there(own):
-    """CoIDS is taken out of one environment of two."""
-    measures = measure(own).within(("lmm", "stress-ring"))
-    del measures.regrets["lmm", "coids"], measures.evaluations["lmm", "coids"]
+def test_policy_that_did_not_run_somewhere_is_left_out_there():
+    scenario = Scenario.of_coids().only(("lmm", "stress-ring"), ("coids", "gids", "oracle-ts"))
+    del scenario.curves["lmm", "coids"]
     for make, rows in ((regret_figure, 2), (third_arm_figure, 1)):
-        axes = make(measures).axes
-        counts = [len(each.lines) for each in axes]
-        assert counts == [3, 4] * rows
+        assert [len(each.lines) for each in make(scenario.results()).axes] == [2, 3] * rows
 
 
-def test_hyperparameters_are_averaged_over_what_each_seed_said_last(own):
+def test_hyperparameters_are_averaged_over_the_last_word_of_each_seed(own):
     """Seed s moves at s, s + 10, ...; medians are powers of two times 1.5 to the s."""
-    course = courses_of(group(own.hyperparameters)["lmm", "coids"])["amplitude"]
+    course = courses_of(own.hyperparameters["lmm", "coids"])["amplitude"]
     factor = 1.5 ** np.mean([0, 1, 2, 3])
     # Steps are counted from one here; the last seed speaks first at step 3.
     assert course.steps[0] == 4
@@ -184,27 +134,22 @@ def test_hyperparameters_are_averaged_over_what_each_seed_said_last(own):
     np.testing.assert_allclose(course.high, course.median * 4)
 
 
-def test_hyperparameter_panels_have_units_and_a_start(own, run, measures):
+def test_hyperparameter_panels_have_units_and_a_start(own, results):
     """Two hyperparameters in four environments, each with its prior median."""
-    assert not has_courses(run, measures)
-    figure = hyperparameter_figure(own, measure(own).within(STRESS))
-    axes = figure.axes
+    axes = hyperparameter_figure(own.within(STRESS)).axes
     assert len(axes) == 2 * 4
     assert axes[0].get_ylabel() == "arm lengthscale\n(reward units)"
     assert axes[4].get_ylabel() == "amplitude\n(nats)"
-    assert [each.get_xlabel() for each in axes[4:]] == ["interaction step"] * 4
     assert {each.get_yscale() for each in axes} == {"log"}
-    # The skewed population has a range of 4.5, a standard one has 4.
-    starts = [line.get_ydata()[0] for line in axes[0].lines]
-    assert starts == pytest.approx([0.8, 0.7 * 4.5 / 4])
-    assert prior_medians(own.config, "mixture")["x lengthscale"] == 1.0
-    assert prior_medians({}, "mixture") == {}
+    # The range has a width of 4.5, a standard one has 4.
+    assert [line.get_ydata()[0] for line in axes[0].lines] == pytest.approx([0.8, 0.7 * 4.5 / 4])
+    assert prior_medians(own, "mixture", "coids")["x lengthscale"] == 1.0
+    assert prior_medians(results, "mixture", "gids") == {}
 
 
-def test_densities_have_a_panel_per_time_and_context(run):
+def test_densities_have_a_panel_per_time_and_context(results):
     """Two arms, learned and true, in each."""
-    axes = density_figure(run.densities).axes
-    assert len(axes) == 5 * 5
+    axes = density_figure(results).axes
     assert [len(each.patches) for each in axes] == [4] * 25
     assert axes[0].get_title() == "context −1"
     assert axes[-5].get_ylabel() == "49 users\ndensity"
@@ -212,71 +157,78 @@ def test_densities_have_a_panel_per_time_and_context(run):
     np.testing.assert_allclose(learned, truth)
 
 
-def test_diet_figure_has_the_rows_of_the_paper():
-    """Two hidden types above three age groups."""
-    axes = diet_figure(*diet_truth()).axes
+def test_diet_figure_has_the_rows_of_the_paper(results):
+    """Two hidden types above three age groups, from the true densities."""
+    axes = diet_figure(replace(results, tables={"diet": DietTask().run(None)})).axes
     titles = [each.get_title() for each in axes]
     assert titles[:2] == ["low metabolism", "high metabolism"]
     assert titles[2:] == ["age group: young", "age group: middle-aged", "age group: old"]
     assert [len(each.lines) for each in axes] == [3] * 5
 
 
-def test_diet_densities_are_densities():
-    """Integrate to one; low metabolism peaks at plan 2, in middle age both halves are alike."""
-    rewards, by_type, by_age = diet_truth()
-    for densities in (*by_type.values(), *by_age.values()):
-        np.testing.assert_allclose(np.trapezoid(densities, rewards, axis=1), 1, atol=2e-3)
-    assert rewards[by_type["low"][1].argmax()] == pytest.approx(2.5)
-    assert rewards[by_type["high"][2].argmax()] == pytest.approx(2.5)
-    average = (by_type["low"] + by_type["high"]) / 2
-    np.testing.assert_allclose(by_age["middle-aged"], average)
-
-
 @pytest.mark.parametrize("age", ["young", "old"])
 def test_diet_densities_are_those_of_the_environment(age):
-    """Compare mean and variance of noisy rewards with those of drawn users."""
+    """Compare mass, mean and square of noisy rewards with those of drawn users."""
     environment, generator = DietEnvironment(), np.random.default_rng(7)
     cohort = environment.draw_users(generator, 20_000)
     chosen = np.array([context["age"] == age for context in cohort.contexts])
-    noise = environment.reward_noise * generator.normal(size=cohort.arm_means.shape)
+    noise = environment.rewards.noise * generator.normal(size=cohort.arm_means.shape)
     drawn = (cohort.arm_means + noise)[chosen]
-    rewards, _, by_age = diet_truth()
-    mean = np.trapezoid(by_age[age] * rewards, rewards, axis=1)
-    square = np.trapezoid(by_age[age] * rewards**2, rewards, axis=1)
-    for expected, values in ((mean, drawn), (square, drawn**2)):
-        error = values.std(axis=0) / np.sqrt(len(values))
-        assert (np.abs(values.mean(axis=0) - expected) / error < 4).all()
+    rows = [row for row in DietTask().run(None).to_pylist() if row["name"] == age]
+    rewards, densities = (
+        np.reshape([row[name] for row in rows], (3, -1)) for name in ("reward", "density")
+    )
+    np.testing.assert_allclose(np.trapezoid(densities, rewards, axis=1), 1, atol=2e-3)
+    for power in (1, 2):
+        expected = np.trapezoid(densities * rewards**power, rewards, axis=1)
+        error = (drawn**power).std(axis=0) / np.sqrt(len(drawn))
+        assert (np.abs((drawn**power).mean(axis=0) - expected) / error < 4).all()
 
 
-def test_files_are_the_same_bytes_again(measures, tmp_path):
+def test_files_are_the_same_bytes_again(results, tmp_path):
     """Draw and save a figure twice, each time with another global salt and font."""
-    small = replace(measures, environments=("lmm",))
+    small = results.within(("lmm",))
     for folder, font in (("first", "DejaVu Sans"), ("second", "DejaVu Serif")):
         with mpl.rc_context({"svg.hashsalt": folder, "font.family": font}):
-            drawing.save(regret_figure(small), tmp_path / folder, "regret")
-            for kind in ("png", "pdf"):
-                drawing.save_as(regret_figure(small), tmp_path / folder / f"regret.{kind}")
-    for kind in ("png", "svg", "pdf"):
+            for kind in ("png", "svg", "pdf"):
+                drawing.save(regret_figure(small), tmp_path / folder / f"regret.{kind}")
+    for kind, word in (("png", b"Software"), ("svg", b"<dc:"), ("pdf", b"CreationDate")):
         first, second = (tmp_path / each / f"regret.{kind}" for each in ("first", "second"))
         assert first.read_bytes() == second.read_bytes(), kind
+        assert word not in first.read_bytes()
+    root = ElementTree.parse(tmp_path / "first" / "regret.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_files_say_nothing_about_when_and_with_what(measures, tmp_path):
-    """No date, no program, no address but the names of SVG itself."""
-    figure = regret_figure(measures)
-    pictured = drawing.save(figure, tmp_path, "regret")["svg"].read_text()
-    assert "metadata" not in pictured
-    assert "<dc:" not in pictured
-    assert ElementTree.fromstring(pictured).tag == "{http://www.w3.org/2000/svg}svg"
-    for kind, word in (("pdf", b"CreationDate"), ("png", b"Software")):
-        drawing.save_as(figure, tmp_path / f"regret.{kind}")
-        assert word not in (tmp_path / f"regret.{kind}").read_bytes()
+def test_drawing_leaves_global_settings_alone(results, tmp_path):
+    before = mpl.rcParams.copy()
+    drawing.save(cumulative_figure(results.within(("lmm",))), tmp_path / "figure.svg")
+    assert mpl.rcParams.copy() == before
 
 
-def test_drawing_leaves_global_settings_alone(measures, tmp_path):
-    """Compare all settings before and after."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = dict(mpl.rcParams)
-        drawing.save(regret_figure(measures), tmp_path, "regret")
-        assert dict(mpl.rcParams) == before
+def test_strangers_are_drawn_with_a_default_line():
+    """A policy and an environment that we do not know."""
+    curves = {("my-world", name): Curve(0.2, 0.1) for name in ("my-policy", "oracle-ts")}
+    drawn = regret_figure(Scenario(curves=curves, has_tables=False).results())
+    assert drawn.axes[0].get_title() == "My-World"
+    assert "my-policy" in [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert len(drawn.axes[0].lines) == 2
+
+
+def test_own_figure_is_one_decorated_function(results, tmp_path, monkeypatch):
+    """It is drawn where results have its data, for stress environments apart; not elsewhere."""
+    monkeypatch.setattr(registry, "FIGURES", {})
+
+    @figure("mine", "Mine", "Of {seeds}.", needs="arms")
+    def mine(results):
+        drawn = drawing.new_figure(2, 2)
+        drawn.subplots().set_title(", ".join(results.environments))
+        return drawn
+
+    pictures = draw(results, tmp_path, "split", "paper")
+    assert {name: each.title for name, each in pictures.items()} == {"mine": "Mine"}
+    assert pictures["mine"].caption == "Of mean of 4 seeds, bands of one standard error."
+    assert (tmp_path / "mine.svg").is_file()
+    both = draw(Scenario.of_coids().results(), tmp_path, "split")
+    assert [each.title for each in both.values()] == ["Mine", "Mine, under stress"]
+    assert draw(replace(results, arms={}), tmp_path, "split") == {}

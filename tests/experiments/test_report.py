@@ -1,29 +1,24 @@
 import base64
-import html
-import json
-import os
 import re
-import subprocess
-import sys
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
-import typer
-from synthetic_run import STRESS, Scenario, write_json, write_run
+from synthetic_run import STRESS, Curve, Scenario
 
-import cocobandits.experiments.pictures as pictures_module
-import cocobandits.experiments.report as report_module
-from cocobandits.cli.main import app
 from cocobandits.errors import StorageError
-from cocobandits.experiments.markdown import table
-from cocobandits.experiments.presets import QUICK, Experiment
-from cocobandits.experiments.reading import load_run
-from cocobandits.experiments.report import write_report
-from cocobandits.experiments.report_text import _STANDING, command
+from cocobandits.experiments import report
+from cocobandits.experiments.claims import CLAIMS, Judgement, Reading
+from cocobandits.experiments.figures import drawing, registry
+from cocobandits.experiments.rules import Finding
 from cocobandits.experiments.tables import Table
+from cocobandits.runs.results import Results
 
 ROOT = Path(__file__).parents[2]
+SMALL = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
 
 
 class Page(HTMLParser):
@@ -52,102 +47,102 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = write_run(tmp_path_factory.mktemp("run"))
-    write_report(folder)
-    return folder
+def written(tmp_path_factory):
+    place = tmp_path_factory.mktemp("report")
+    report.write_report(Scenario().results(), place)
+    return place
 
 
 @pytest.fixture(scope="module")
-def text(folder):
-    return (folder / "report" / "index.html").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def twin(folder):
-    return (folder / "report" / "reproduction.md").read_text(encoding="utf-8")
+def pages(written):
+    """The page and its twin, as a reader sees them."""
+    names = ("index.html", "reproduction.md")
+    return [unescape((written / name).read_text(encoding="utf-8")) for name in names]
 
 
 @pytest.fixture
 def sketchy(monkeypatch):
     """Save stand-ins for figures, since saving takes seconds, where a test is about words."""
 
-    def save(figure, folder, name):
+    def save(figure, path):
         assert figure.axes
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{name}.svg"
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("<svg/>")
-        return {"svg": path}
 
-    monkeypatch.setattr(pictures_module.drawing, "save", save)
-
-
-def build(folder, scenario):
-    page = write_report(write_run(folder, scenario)).page.read_text(encoding="utf-8")
-    return page, (folder / "report" / "reproduction.md").read_text(encoding="utf-8")
+    monkeypatch.setattr(registry, "save", save)
 
 
-def test_all_files_are_written(folder):
-    """One page, its twin, and six figures."""
-    report = folder / "report"
-    assert {path.name for path in report.iterdir()} == {"index.html", "reproduction.md", "figures"}
-    names = ("regret", "cumulative", "third-arm", "density", "diet", "health")
-    expected = {f"{name}.svg" for name in names}
-    assert {path.name for path in (report / "figures").iterdir()} == expected
+def build(place, scenario):
+    page = report.write_report(scenario.results(), place).page.read_text(encoding="utf-8")
+    return page, (place / "reproduction.md").read_text(encoding="utf-8")
 
 
-def test_page_stands_alone(text, folder):
+def test_page_stands_alone(written):
     """No script, no address, nothing to load; six pictures inside, each with words for it."""
+    text = (written / "index.html").read_text(encoding="utf-8")
     page = Page(text)
-    assert "http" not in text
     assert not {"script", "link", "iframe"} & set(page.tags)
-    assert "url(" not in text
-    assert "@import" not in text
+    assert not [word for word in ("http", "url(", "@import") if word in text]
     assert len(page.images) == 6
-    for image in page.images:
-        assert len(image["alt"]) > 40
+    assert min(len(image["alt"]) for image in page.images) > 40
     head = "data:image/svg+xml;base64,"
-    assert all(source.startswith(head) for source in page.sources)
     inside = [base64.b64decode(source.removeprefix(head)) for source in page.sources]
-    assert (folder / "report" / "figures" / "regret.svg").read_bytes() in inside
+    files = {path.name: path.read_bytes() for path in (written / "figures").iterdir()}
+    names = ("regret", "cumulative", "third-arm", "density", "diet", "health")
+    assert set(files) == {f"{name}.svg" for name in names}
+    assert set(inside) == set(files.values())
     for content in inside:
-        addresses = set(re.findall(rb"https?://[^\"]*", content))
-        assert addresses <= {
-            b"http://www.w3.org/2000/svg",
-            b"http://www.w3.org/1999/xlink",
-            b"http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd",
-        }
+        addresses = re.findall(rb"https?://[^\"]*", content)
+        assert all(address.startswith(b"http://www.w3.org/") for address in addresses)
+    assert len(page.ids) == len(set(page.ids))
+    assert {f"claim-{number}" for number in range(1, 9)} <= set(page.ids)
 
 
-def test_identifiers_are_unique(text):
-    """Claims, sections and figures."""
-    ids = Page(text).ids
-    assert len(ids) == len(set(ids))
-    assert {f"claim-{number}" for number in range(1, 9)} <= set(ids)
-
-
-def test_page_and_twin_tell_the_same_numbers(text, twin):
+def test_page_and_twin_say_the_same(pages):
     """Total regret of Ind-TS: 50 and 0.3 per seed more; seconds: 60 to 240."""
-    for shown in (text, twin):
-        assert "it agrees with 8 (1, 2, 3, 4, 5, 6, 7, 8)." in shown
-        assert "50.5 ± 0.2" in shown
-        assert "150.0 ± 38.7" in shown
-        assert "0 to 3 (4)" in shown
-        assert "lmm-misspecified (100 steps in 10 rounds)" in shown
+    for shown in pages:
+        for expected in (
+            "it agrees with 8 (1, 2, 3, 4, 5, 6, 7, 8).",
+            *("50.5 ± 0.2", "150.0 ± 38.7", "0 to 3 (4)", "coco reproduce --quick"),
+            "lmm-misspecified (100 steps in 10 rounds)",
+            *("nodes_per_arm is 8; the paper has 20.", "Number of seeds: 4; the paper has 10."),
+            "MTTS also runs in mixture and partial",
+            "Users with an arm mean outside it: mixture 20 %, partial 20 %",
+            "NPM-TS: 160 rejuvenations with acceptance from 0.51 to 0.60, all in [0.3, 0.8]; 120 ",
+        ):
+            assert expected in shown, expected
+        assert "num_modes is" not in shown
 
 
-def test_paired_difference_by_hand(twin):
+def test_numbers_of_tables_by_hand(pages):
     """GIDS minus Ind-TS in the mixture: -0.4 per step, 0.4 · 0.9^t, -0.001 per seed."""
     mean = -40 + 4 * (1 - 0.9**100) - 0.1 * 1.5
-    [row] = [line for line in twin.splitlines() if line.startswith("| mixture | GIDS | −")]
-    assert f"−{-mean:.1f} ± 0.1" in row
+    rows = [line for line in pages[1].splitlines() if line.startswith("| mixture | GIDS | ")]
+    assert any(f"−{-mean:.1f} ± 0.1" in row for row in rows)
+    # 8 of the first twenty steps, one of the last twenty.
+    assert "| mixture | GIDS | 9.0 ± 0.0 | 40.0 ± 0.0 | 5.0 ± 0.0 |" in rows
+    health = "40 | 0.55 | 0.51 | 0.60 | yes | 0.55 | 0.70 | 30 | 87.0 | 30 |"
+    assert f"| mixture | GIDS | {health}" in rows
+
+
+def test_values_are_escaped(written):
+    """The machine of the synthetic run has brackets in its name."""
+    text = (written / "index.html").read_text(encoding="utf-8")
+    assert "x86_64 &lt;test&gt;" in text
+    assert "<test>" not in text
+
+
+def test_reasons_are_pages_that_exist(pages):
+    """Look up every decision that the page names."""
+    named = set(re.findall(r"docs/decisions/\S+\.md", pages[1]))
+    assert len(named) == 10
+    assert all((ROOT / name).is_file() for name in named)
 
 
 @pytest.mark.usefixtures("sketchy")
 def test_verdict_is_shown_without_colour(tmp_path):
     """A word and a symbol for each; a claim that fails is part of the answer."""
-    scenario = Scenario().with_curve("mixture", "gids", start=0.9, drift=0.001)
-    page, twin = build(tmp_path, scenario)
+    page, twin = build(tmp_path, Scenario().with_curve("mixture", "gids", start=0.9, drift=0.001))
     for shown in (page, twin):
         assert "agrees with 7 (1, 3, 4, 5, 6, 7, 8) and disagrees with 1 (2)." in shown
         assert "Claim 2 disagrees: GIDS loses 19.1, NPM-TS 14.8: 4.3 [4.3, 4.3]." in shown
@@ -158,238 +153,214 @@ def test_verdict_is_shown_without_colour(tmp_path):
 @pytest.mark.usefixtures("sketchy")
 def test_large_run_decides(tmp_path):
     """The same curves on the paper's scale, with five seeds."""
-    scenario = Scenario(seeds=(0, 1, 2, 3, 4)).with_curve("mixture", "gids", start=0.9, drift=0.001)
-    folder = write_run(tmp_path, scenario)
-    config = json.loads((folder / "config.json").read_text())
-    write_json(folder / "config.json", config | {"scale": "paper"})
-    written = write_report(folder)
-    page = html.unescape(written.page.read_text(encoding="utf-8"))
+    scenario = Scenario(seeds=(0, 1, 2, 3, 4), info={"is_quick": False})
+    scenario = scenario.with_curve("mixture", "gids", start=0.9, drift=0.001)
+    page, lines = report.write_report(scenario.results(), tmp_path)
+    text = unescape(page.read_text(encoding="utf-8"))
     lead = "Mostly. Of the paper's 8 claims, 7 hold (1, 3, 4, 5, 6, 7, 8) and 1 does not (2)."
-    assert lead in page
-    assert "Claim 2 does not hold: GIDS loses 19.2" in page
-    assert "Read strictly, 7 hold (1, 3, 4, 5, 6, 7, 8) and 1 does not (2)." in page
-    assert "too small to tell" not in page.split("<main>")[1]
-    assert "docs/reproduction.md" not in page
-    assert "we settled them after we had seen the first results" in page
-    assert written.summary[0] == lead
-    assert written.summary[2] == "  ✗ 2 does not hold      GIDS beats NPM-TS (mixture)"
-    assert len(written.summary) == 9
+    assert lead in text
+    assert "Claim 2 does not hold: GIDS loses 19.2" in text
+    assert "Read strictly, 7 hold (1, 3, 4, 5, 6, 7, 8) and 1 does not (2)." in text
+    assert "docs/reproduction.md" not in text
+    assert lines[0] == lead
+    assert lines[2] == "  ✗ 2 does not hold      GIDS beats NPM-TS (mixture)"
+    assert len(lines) == 9
+
+
+def judgement(number, holds, verdict):
+    """Make a judgement with one finding per outcome."""
+    findings = tuple(Finding(f"part {place}", each) for place, each in enumerate(holds))
+    strict = Reading("", (Finding("", False),), "does not hold")
+    return Judgement(replace(CLAIMS[0], number=number), Reading("", findings, verdict), strict)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        (["holds"] * 8, "Yes. Of the paper's 8 claims, 8 hold"),
+        (["holds"] * 4 + ["in part"] * 3 + ["does not hold"], "Mostly. "),
+        # Too few hold, or too few hold even in part.
+        (["holds"] * 3 + ["in part"] * 5, "In part. "),
+        (["holds"] * 5 + ["does not hold"] * 3, "In part. "),
+        (["does not hold"] * 7 + ["not decided"], "No. Of the paper's 8 claims, 7 do not"),
+        # A part of the claims answers no question about all of them.
+        (["holds"], "This run can speak to 1 of the paper's 8 claims: 1 holds (1)."),
+    ],
+)
+def test_lead_sums_up_the_verdicts(verdicts, expected):
+    found = [judgement(place, [True], each) for place, each in enumerate(verdicts, start=1)]
+    content = {"claims": found, "is_small": False, "is_whole": len(found) == len(CLAIMS)}
+    assert " ".join(report._lines(report._render("lead.txt", content))).startswith(expected)
+
+
+def test_answer_tells_a_failed_part_from_an_open_one():
+    """Claims 1 and 3 have open parts, claim 2 a part that fails, claim 4 fails."""
+    outcomes = [[True, None], [True, False], [None, True], [None, False]]
+    verdicts = ["in part"] * 3 + ["does not hold"]
+    numbered = enumerate(zip(outcomes, verdicts, strict=True), start=1)
+    found = [judgement(number, *each) for number, each in numbered]
+    nothing = Results((), (), (0,), *({} for _ in range(7)))
+    content = {"claims": found, "is_small": False, "is_whole": False, "results": nothing}
+    text = report._render("answer.txt", content)
+    assert "No part of claims 1 and 3 fails; the rest is undecided there." in text
+    assert "Claim 4 does not hold: part 1." in text
+    assert text.strip().endswith("Read strictly, 4 do not (1, 2, 3, 4).")
 
 
 @pytest.mark.usefixtures("sketchy")
 def test_small_run_leads_to_the_ten_seed_page(tmp_path):
     """A link in a clone, its name elsewhere."""
-    clone = tmp_path / "clone"
-    (clone / "docs").mkdir(parents=True)
-    (clone / "docs" / "reproduction.md").write_text("ten seeds")
-    small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
-    inside = write_report(write_run(clone / "runs" / "quick", small)).page
-    assert '<a href="../../../docs/reproduction.md">' in inside.read_text(encoding="utf-8")
-    outside = write_report(write_run(tmp_path / "quick", small)).page
-    assert "<code>docs/reproduction.md</code>" in outside.read_text(encoding="utf-8")
+    (tmp_path / "clone" / "docs").mkdir(parents=True)
+    (tmp_path / "clone" / "docs" / "reproduction.md").write_text("ten seeds")
+    inside, _ = build(tmp_path / "clone" / "runs" / "quick" / "report", SMALL)
+    assert '<a href="../../../docs/reproduction.md">' in inside
+    outside, _ = build(tmp_path / "quick", SMALL)
+    assert "<code>docs/reproduction.md</code>" in outside
 
 
 @pytest.mark.usefixtures("sketchy")
 def test_markdown_goes_where_it_is_asked_for(tmp_path):
-    """Its pictures are found from there."""
-    twin = tmp_path / "docs" / "page.md"
-    small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
-    write_report(write_run(tmp_path / "results" / "run", small), twin=twin)
-    links = re.findall(r"\]\(([^)]+)\)", twin.read_text(encoding="utf-8"))
+    """Its pictures are found from there; a second report replaces the first."""
+    twin, place = tmp_path / "docs" / "page.md", tmp_path / "results" / "run" / "report"
+    for scenario in (SMALL.with_curve("mixture", "gids", floor=0.9), SMALL):
+        report.write_report(scenario.results(), place, twin)
+    text = twin.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
     assert "../results/run/report/figures/regret.svg" in links
     assert all((twin.parent / link).is_file() for link in links)
+    assert "GIDS loses 14.3, NPM-TS 14.8" in text
 
 
-def test_what_a_run_says_is_escaped(text):
-    """The machine of the synthetic run has brackets in its name."""
-    assert "x86_64 &lt;test&gt;" in text
-    assert "<test>" not in text
-
-
-def test_settings_unlike_the_papers_are_listed(text, twin):
-    """Eight nodes, four seeds; what is as in the paper is not listed."""
-    for shown in (text, twin):
-        assert "nodes_per_arm is 8; the paper has 20." in shown
-        assert "Number of seeds: 4; the paper has 10." in shown
-        assert "MTTS also runs in mixture and partial" in shown
-        assert "num_modes is" not in shown
-
-
-def test_reasons_are_pages_that_exist():
-    """Look up every decision that the report names."""
-    for departure in _STANDING:
-        assert (ROOT / departure.why).is_file(), departure.why
-
-
-def test_figures_are_linked_and_commands_given(twin):
-    """The first two are shown, the others linked."""
-    shown = re.findall(r"!\[[^]]+\]\(figures/(\S+)\.svg\)", twin)
-    assert shown == ["regret", "cumulative"]
-    for name in ("third-arm", "density", "diet", "health"):
-        assert f"](figures/{name}.svg)" in twin
-    assert "`coco reproduce --quick" in twin
-
-
-@pytest.mark.parametrize(
-    ("scenario", "expected"),
-    [
-        (
-            Scenario(),
-            "coco reproduce --quick --policy npm-ts --policy gids --policy mtts --policy ind-ts "
-            "--policy oracle-ts --policy uniform --seeds 4 --out DIR",
-        ),
-        (
-            Scenario.of_coids().only(("lmm", *STRESS), ("coids", "oracle-ts")),
-            "coco reproduce --quick --env lmm --env stress --policy coids --policy oracle-ts "
-            "--seeds 4 --out DIR",
-        ),
-        (
-            Scenario(seeds=(0,)).only(("lmm",), ("gids", "oracle-ts")),
-            "coco reproduce --quick --env lmm --policy gids --policy oracle-ts --seeds 1 --out DIR",
-        ),
-    ],
-)
-def test_command_makes_the_same_run(tmp_path, scenario, expected):
-    """Let the command line read what the report says was typed."""
-    run = load_run(write_run(tmp_path, scenario))
-    assert command(run) == expected
-    verb = typer.main.get_command(app).commands["reproduce"]
-    read = verb.make_context("reproduce", expected.split()[2:]).params
-    assert read["quick"]
-    assert read["seeds"] == len(scenario.seeds)
-    declared = Experiment.declare(QUICK, read["env"], read["policy"])
-    assert set(declared.environments) == set(scenario.environments)
-    assert set(declared.policies) == set(scenario.policies)
-
-
-@pytest.mark.parametrize(
-    ("models", "expected"),
-    [
-        ({"settings": "auto", "learned": "mixture"}, ""),
-        ({"settings": "mixture", "learned": "mixture"}, " --model mixture"),
-        ({"settings": "auto", "learned": "auto"}, " --model auto"),
-    ],
-)
-def test_command_names_the_model_where_it_is_not_the_default(tmp_path, models, expected):
-    """A quick run learns the mixture for coids, and only for coids."""
-    run = load_run(write_run(tmp_path, Scenario(seeds=(0,)).only(("lmm",), ("gids", "oracle-ts"))))
-    for name, model in models.items():
-        run.config[name]["model"] = model
-    assert f"--policy oracle-ts{expected} --seeds 1" in command(run)
-
-
-def test_same_run_gives_the_same_bytes(folder, tmp_path):
-    """Write the same run to another folder, and report it in this process once more."""
-    other = write_run(tmp_path / "elsewhere")
-    write_report(other)
-    for path in sorted((folder / "report").rglob("*.*")):
-        same = other / path.relative_to(folder)
-        assert path.read_bytes() == same.read_bytes(), path.name
+def test_same_results_give_the_same_bytes(written, tmp_path):
+    report.write_report(Scenario().results(), tmp_path)
+    for path in sorted(written.rglob("*.*")):
+        assert path.read_bytes() == (tmp_path / path.relative_to(written)).read_bytes(), path.name
 
 
 @pytest.mark.usefixtures("sketchy")
 def test_where_the_paper_ran_nothing_it_has_no_say(tmp_path):
     """Four populations beyond the paper: targets, but no claims, figures or departures of it."""
-    scenario = Scenario.of_coids().only(STRESS, ("coids", "ind-ts", "oracle-ts"))
-    page, twin = build(tmp_path, scenario)
-    for shown in (page, twin):
-        assert "Simulated studies" in shown
-        assert "Of 1 target, this run agrees with 1 (6)." in shown
+    shown = build(tmp_path, Scenario.of_coids().only(STRESS, ("coids", "ind-ts", "oracle-ts")))
+    for text in shown:
+        assert "Simulated studies" in text
+        assert "Of 1 target, this run agrees with 1 (6)." in text
         for absent in ("paper's 8 claims", "the paper has", "hird arm", "not in this run", "diet"):
-            assert absent not in shown, absent
-    assert {"targets", "target-6"} <= set(Page(page).ids)
-    assert not {"claims", "third-arm", "density", "diet"} & set(Page(page).ids)
+            assert absent not in text, absent
+    assert {"targets", "target-6"} <= set(Page(shown[0]).ids)
+    assert not {"claims", "third-arm", "density", "diet"} & set(Page(shown[0]).ids)
 
 
 @pytest.mark.usefixtures("sketchy")
-def test_second_report_replaces_the_first(tmp_path):
-    """Other data in the same folder gives another page."""
-    small = Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts"))
-    first, _ = build(tmp_path, small)
-    second, _ = build(tmp_path, small.with_curve("mixture", "gids", floor=0.9))
-    assert "GIDS loses 14.3, NPM-TS 14.8" in first
-    assert "GIDS loses 14.3, NPM-TS 14.8" not in second
-
-
-@pytest.mark.usefixtures("sketchy")
-def test_poor_run_says_what_it_lacks(tmp_path):
-    """One seed, one environment, two policies, no oracle, no densities, no particles."""
-    scenario = Scenario(seeds=(0,), has_densities=False).only(("lmm",), ("ind-ts", "uniform"))
+def test_poor_results_say_what_they_lack(tmp_path):
+    """One seed, one environment, two policies, no oracle, no tables, no particles."""
+    scenario = Scenario(seeds=(0,), has_tables=False).only(("lmm",), ("ind-ts", "uniform"))
     page, twin = build(tmp_path, scenario)
     for shown in (page, twin):
         assert "One seed: no standard errors, no intervals and no verdicts." in shown
         assert "Environments not in this run: mixture, partial, lmm-misspecified." in shown
-        assert "Policies not in this run: NPM-TS, GIDS, MTTS, OraclePrior-TS." in shown
+        assert "Policies not in this run: npm-ts, gids, mtts, oracle-ts." in shown
         assert "Without OraclePrior-TS there is no multi-task regret." in shown
         assert "No densities were stored" in shown
         assert "50.0 ± –" in shown
         assert "What the paper claims" not in shown
         assert "Total regret in lmm: Ind-TS 50.0, Uniform 100.0." in shown
-    assert page.index("Regret</h2>") < page.index("Total regret in lmm")
     assert "No policy of this run moved particles." in page
     assert not re.search(r"\bnan\b", twin)
-    assert len(Page(page).images) == 4
+    assert len(Page(page).images) == 3
+
+
+@pytest.mark.usefixtures("sketchy")
+@pytest.mark.parametrize(
+    "lost", ["regrets", "arms", "evaluations", "health", "hyperparameters", "tables"]
+)
+def test_results_that_lack_a_part_still_have_a_page(tmp_path, lost):
+    """Also where one policy alone has lost it, as a damaged run may have."""
+    whole = Scenario().results()
+    part = {key: value for key, value in getattr(whole, lost).items() if key[1] != "gids"}
+    for number, kept in enumerate(({}, part)):
+        results = replace(whole, **{lost: kept})
+        assert report.write_report(results, tmp_path / str(number)).page.is_file()
+
+
+@pytest.mark.parametrize("part", ["regrets", "evaluations"])
+def test_results_that_are_not_finite_are_refused(tmp_path, part):
+    results = SMALL.results()
+    getattr(results, part)["mixture", "gids"][0, -1] = np.nan
+    with pytest.raises(StorageError, match="Expected finite regrets; got others of policy='gids'"):
+        report.write_report(results, tmp_path)
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_moves_without_a_correlation_have_dashes(tmp_path):
+    results = SMALL.results()
+    for columns in results.health.values():
+        columns["start_correlation"] = np.full(40, np.nan)
+    report.write_report(results, tmp_path)
+    shown = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    assert "| mixture | GIDS | 40 | 0.55 | 0.51 | 0.60 | yes | – | – | 0 | 87.0 | 30 |" in shown
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_own_figure_is_on_the_pages(tmp_path, monkeypatch):
+    """One decorated function, whatever page it is for."""
+    monkeypatch.setattr(registry, "FIGURES", dict(registry.FIGURES))
+    for scope in ("split", "comparison"):
+
+        @registry.figure(f"mine-{scope}", f"Mine, {scope}", "Of {seeds}.", "cells", scope)
+        def draw(results):
+            drawn = drawing.new_figure(2, 2)
+            drawn.subplots().set_title(results.environments[0])
+            return drawn
+
+    own = Scenario.of_coids().only(("lmm",), ("coids", "ind-ts"))
+    page, twin = build(tmp_path, own)
+    assert "figure-mine-split" in Page(page).ids
+    assert "[Mine, split](figures/mine-split.svg)" in twin
+    compared = report.write_comparison(own.results(), tmp_path).read_text(encoding="utf-8")
+    assert "![Mine, comparison](figures/mine-comparison.svg)" in compared
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_strangers_need_no_registry(tmp_path):
+    """A policy and an environment that we do not know: default label and line, in every table."""
+    curves = {("my-world", name): Curve(0.2, 0.1) for name in ("my-policy", "oracle-ts")}
+    page, twin = build(tmp_path, Scenario(curves=curves, has_tables=False))
+    for shown in (page, twin):
+        assert "my-policy" in shown
+        assert "Total regret in my-world: " in shown
 
 
 @pytest.mark.usefixtures("sketchy")
 def test_policies_that_lose_nothing_have_no_shares(tmp_path):
     """Ind-TS and the oracle never lose: ratios to them are dashes, and nothing is decided."""
     scenario = Scenario()
-    for name in scenario.environments:
+    for name in {environment for environment, _ in scenario.curves}:
         for policy in ("ind-ts", "oracle-ts"):
             scenario = scenario.with_curve(name, policy, floor=0.0, drift=0.0)
-    page, twin = build(tmp_path, scenario)
-    for shown in (page, twin):
+    for shown in build(tmp_path, scenario):
         assert "GIDS – %" in shown
         assert not re.search(r"\b(nan|inf)\b", shown)
 
 
 @pytest.mark.usefixtures("sketchy")
-def test_whole_run_has_no_complaints(tmp_path):
-    """The box about what is missing is not there."""
-    page, _ = build(tmp_path, Scenario())
-    assert 'class="gaps"' not in page
-
-
-def test_stream_that_cannot_show_a_tick_is_no_error(tmp_path):
-    """As redirected output on Windows; the run has claims, so there are ticks to show."""
-    folder = write_run(tmp_path, Scenario().only(("mixture",), ("npm-ts", "gids", "oracle-ts")))
-    shown = subprocess.run(
-        [Path(sys.executable).with_name("coco"), "report", folder],
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert shown.returncode == 0, shown.stderr
-    assert "  ? 2 agrees " in shown.stdout
-
-
-def test_unfinished_run_is_refused(tmp_path):
-    """Nothing is written."""
-    write_run(tmp_path)
-    write_json(tmp_path / "summary.json", [])
-    with pytest.raises(StorageError, match="--resume"):
-        write_report(tmp_path)
-    assert not (tmp_path / "report").exists()
-
-
 def test_folder_that_cannot_be_written(tmp_path):
     """A file stands where the report should go."""
-    write_run(tmp_path, Scenario().only(("lmm",), ("ind-ts",)))
     (tmp_path / "report").write_text("in the way")
-    with pytest.raises(StorageError, match="Expected a folder that can be written"):
-        write_report(tmp_path)
+    with pytest.raises(StorageError, match="Expected places that can be written"):
+        report.write_report(SMALL.results(), tmp_path / "report")
 
 
-def test_template_lies_in_the_package():
-    """So that a wheel holds it."""
-    for name in ("report.html", "reproduction.md"):
-        assert (report_module._TEMPLATES / name).is_file()
-    assert report_module._TEMPLATES.is_relative_to(ROOT / "src" / "cocobandits")
+def test_models_are_compared_where_both_ran(tmp_path):
+    """The mixture loses 5.15 where the log-density loses 7.15."""
+    own = Scenario.of_coids()
+    mixture = {("lmm", "coids-mixture"): replace(own.curves["lmm", "coids"], floor=0.02)}
+    report.write_models(replace(own, curves=own.curves | mixture).results(), tmp_path / "models.md")
+    page = (tmp_path / "models.md").read_text()
+    assert "| lmm | 7.1 ± 0.1 | 5.1 ± 0.1 | 0.72 | [0.71, 0.73] | yes |" in page
+    assert "\n| mixture |" not in page
 
 
 def test_markdown_table_keeps_bars_inside_cells():
     """Names to the left, numbers to the right."""
-    made = table(Table(("a", "b"), [("x|y", "1")], num_names=1))
+    made = Table(("a", "b"), [("x|y", "1")]).markdown()
     assert made == "| a | b |\n| --- | ---: |\n| x\\|y | 1 |"

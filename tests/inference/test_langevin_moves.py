@@ -9,7 +9,6 @@ import pytest
 from scipy.integrate import quad
 
 from cocobandits.inference import moves
-from cocobandits.inference.weights import uniform
 
 NUM_PARTICLES = 4000
 
@@ -162,24 +161,6 @@ def test_proposals_of_undefined_density_are_refused():
     assert np.all(np.asarray(point.particles) > 0)
     assert 0 < float(acceptance_rate) < 1
     assert np.all(np.isfinite(point.log_density))
-
-
-def test_scales_are_the_deviations_of_each_parameter():
-    """Take np.std column by column, of particles repeated as often as they weigh."""
-    generator = np.random.default_rng(8)
-    particles = generator.normal(size=(30, 3)) * [0.1, 1.0, 20.0] + [5.0, 0.0, -3.0]
-    counts = np.arange(30) % 4 + 1
-    log_weights = jnp.log(jnp.asarray(counts / counts.sum()))
-    root = moves.scales_root(jnp.asarray(particles), log_weights)
-    expected = np.repeat(particles, counts, axis=0).std(axis=0)
-    np.testing.assert_allclose(root, expected, rtol=1e-10)
-
-
-def test_scale_of_identical_particles_is_small_but_positive():
-    """A parameter in which all agree must still be able to move; the other keeps its deviation."""
-    root = np.asarray(moves.scales_root(jnp.array([[1.0, 0.0], [1.0, 4.0]]), uniform(2)))
-    assert 0 < root[0] < 1e-2
-    assert root[1] == pytest.approx(2.0, rel=1e-12)
 
 
 def test_information_root_is_a_root_of_the_inverse_precision():

@@ -1,4 +1,4 @@
-"""Which matrix may stretch the moves: scales and information may, the own covariance may not.
+"""Which matrix may stretch the moves: the information may, the own covariance may not.
 
 All start from exact draws of a Gaussian, so a right kernel keeps their spread. The information is
 that of the particles' own gradients, as in a step of the particles, and here it is exactly what the
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from cocobandits.inference import moves
-from cocobandits.inference.weights import uniform
 
 NUM_BLOCKS, MOVES_PER_BLOCK = 8, 5
 
@@ -59,7 +58,6 @@ def own_covariance_root(particles):
 
 ROOTS = {
     "information": lambda target, particles: moves.information_root(target.information(particles)),
-    "scales": lambda _, particles: moves.scales_root(particles, uniform(len(particles))),
     "covariance": lambda _, particles: own_covariance_root(particles),
 }
 
@@ -102,26 +100,17 @@ def average_over_seeds(num_particles, num_parameters, kind):
     return spread, correlation
 
 
-@pytest.mark.parametrize(
-    ("kind", "num_particles"), [("information", 200), ("information", 40), ("scales", 200)]
-)
-def test_exact_draws_stay_exact_draws(kind, num_particles):
+@pytest.mark.parametrize("num_particles", [200, 40])
+def test_exact_draws_stay_exact_draws(num_particles):
     """The spread of N draws of 80 parameters, three times over, is known to 1/√(2 · 3 · N · 80).
 
     Information serves fewer particles than parameters too, since users are what it is a sum over.
     """
-    spread, correlation = average_over_seeds(num_particles, 80, kind)
+    spread, correlation = average_over_seeds(num_particles, 80, "information")
     error = 1 / np.sqrt(2 * 3 * num_particles * 80)
     assert abs(spread - 1) < 4 * error
     # They moved: the test would pass for any kernel that stands still.
     assert correlation < 0.8
-
-
-def test_information_goes_further_than_scales():
-    """What parameters have to do with each other is in the information, not in the scales."""
-    _, with_information = average_over_seeds(200, 80, "information")
-    _, with_scales = average_over_seeds(200, 80, "scales")
-    assert with_information < with_scales - 0.1
 
 
 def test_own_covariance_pulls_particles_together():

@@ -22,11 +22,9 @@ SHARED = {"num_components": 3, "mean_range": RANGE, "reward_noise": NOISE, "prec
 CONFIGS = {
     "no features": MixtureConfig(3, (), **SHARED),
     "features": MixtureConfig(3, (None, 3), **SHARED),
-    "waves": MixtureConfig(2, (None, 2), smooth_terms=2, **SHARED),
     "learned noise": MixtureConfig(3, (None,), noise_deviation=0.8, **SHARED),
     "one component": MixtureConfig(4, (2,), **(SHARED | {"num_components": 1})),
     "one factor": MixtureConfig(3, (None,), rank=1, **SHARED),
-    "two factors": MixtureConfig(4, (None, 2), rank=2, **SHARED),
     "yes or no": MixtureConfig(3, (None, 3), rewards="bernoulli", **SHARED),
 }
 GAUSSIAN = tuple(name for name, config in CONFIGS.items() if config.rewards == "gaussian")
@@ -89,25 +87,22 @@ class ByHand(NamedTuple):
 
 
 def terms_by_hand(config: MixtureConfig, context: Sequence[float]) -> np.ndarray:
-    """List 1, values and categories, then the waves of each value."""
-    terms, waves = [1.0], []
+    """List 1, values and categories."""
+    terms = [1.0]
     for value, kind in zip(context, config.features, strict=True):
         if kind is None:
             terms.append(value)
-            orders = range(1, config.smooth_terms + 1)
-            waves += [math.sin(n * (value + 1) * math.pi / 2) / n for n in orders]
         else:
             terms += [float(category == value) for category in range(kind)]
-    return np.array(terms + waves)
+    return np.array(terms)
 
 
 def features_of_terms(config: MixtureConfig) -> list[int | None]:
     """Name the feature that each term belongs to; none for the constant."""
-    features, waves = [None], []
+    features = [None]
     for number, kind in enumerate(config.features):
         features += [number] * (1 if kind is None else kind)
-        waves += [number] * (config.smooth_terms if kind is None else 0)
-    return features + waves
+    return features
 
 
 def population_by_hand(

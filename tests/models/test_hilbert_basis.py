@@ -15,11 +15,6 @@ from cocobandits.errors import ConfigurationError
 from cocobandits.models.log_density import Axis, CategoricalAxis, LogDensityConfig, LogDensityModel
 from cocobandits.models.log_density import hilbert as hilbert_module
 
-KERNELS = {
-    "squared-exponential": lambda d: np.exp(-0.5 * d**2),
-    "matern-3/2": lambda d: (1 + np.sqrt(3) * d) * np.exp(-np.sqrt(3) * d),
-    "matern-5/2": lambda d: (1 + np.sqrt(5) * d + 5 * d**2 / 3) * np.exp(-np.sqrt(5) * d),
-}
 AXIS = Axis(-0.7, 1.3, 8)
 AGE, SITE = Axis(0.0, 2.0, 5), CategoricalAxis(3)
 AMPLITUDE = 1.7
@@ -44,10 +39,14 @@ def num_modes_of(model):
     return len(model.basis.arm_indices)
 
 
-def wrapped(kernel, distances, lengthscale, half_width):
+def kernel(scaled):
+    return np.exp(-0.5 * scaled**2)
+
+
+def wrapped(distances, lengthscale, half_width):
     """Add up the kernel at all images of a box that is bent to a ring."""
     images = 2 * half_width * np.arange(-40, 41)
-    return KERNELS[kernel](np.abs(distances[..., None] + images) / lengthscale).sum(axis=-1)
+    return kernel((distances[..., None] + images) / lengthscale).sum(axis=-1)
 
 
 def prior_covariance(model, contexts=((),), hyperparameters=0.0):
@@ -62,49 +61,41 @@ def prior_covariance(model, contexts=((),), hyperparameters=0.0):
     return (flat.T @ flat).reshape(functions.shape[1:] * 2)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_waves_have_the_kernel_wrapped_around_the_box(kernel):
+def test_waves_have_the_kernel_wrapped_around_the_box():
     """Sum the kernel over its images; what more waves would add is bounded by the spectrum."""
-    waves = hilbert_module._Waves(AXIS, kernel, 1.6)
+    waves = hilbert_module._Waves(AXIS, 1.6)
     points = np.array([-0.7, -0.31, 0.02, 0.5, 1.29])
     functions = np.asarray(waves.at(jnp.asarray(points)))
     covariance = (functions * np.exp(waves.log_spectrum(0.45))[None, :]) @ functions.T
     distances = np.subtract.outer(points, points)
-    # A Matérn spectrum falls off as a power: 24 waves leave these shares.
-    left_over = {"squared-exponential": 1e-12, "matern-3/2": 3e-4, "matern-5/2": 6e-6}[kernel]
-    expected = wrapped(kernel, distances, 0.45, waves.half_width)
-    np.testing.assert_allclose(covariance, expected, atol=left_over)
+    expected = wrapped(distances, 0.45, waves.half_width)
+    np.testing.assert_allclose(covariance, expected, atol=1e-12)
     assert waves.half_width == pytest.approx(1.6)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_prior_is_the_kernel_inside_the_range(kernel):
+def test_prior_is_the_kernel_inside_the_range():
     """Wrapping adds at most the kernel at the shortest way around, here four lengthscales."""
-    waves = hilbert_module._Waves(AXIS, kernel, 1.6)
+    waves = hilbert_module._Waves(AXIS, 1.6)
     lengthscale = (2 * waves.half_width - (AXIS.high - AXIS.low)) / 4
     points = np.asarray(AXIS.nodes)
     functions = np.asarray(waves.at(AXIS.nodes))
     covariance = (functions * np.exp(waves.log_spectrum(lengthscale))[None, :]) @ functions.T
     distances = np.abs(np.subtract.outer(points, points))
-    tolerance = 1.2 * KERNELS[kernel](4.0) + 3e-3
-    np.testing.assert_allclose(covariance, KERNELS[kernel](distances / lengthscale), atol=tolerance)
+    tolerance = 1.2 * kernel(4.0) + 3e-3
+    np.testing.assert_allclose(covariance, kernel(distances / lengthscale), atol=tolerance)
     assert tolerance < 0.015
 
 
-@pytest.mark.parametrize("kernel", ["squared-exponential", "matern-5/2"])
-def test_prior_of_the_model_is_a_product_less_what_is_the_same_for_all_arms(kernel):
+def test_prior_of_the_model_is_a_product_less_what_is_the_same_for_all_arms():
     """Multiply wrapped kernels; the constant wave of all arms is left out on purpose."""
-    every = (2 * hilbert_module._MOST_WAVES + 1) ** 2 - 1
-    # The spectrum of the squared exponential falls below all digits long before its waves end.
-    num_modes = {"squared-exponential": 400, "matern-5/2": every}[kernel]
-    model = hilbert_model(2, num_modes, arm_axis=Axis(-0.7, 1.3, 4), kernel=kernel)
+    # The spectrum falls below all digits long before the waves end.
+    model = hilbert_model(2, 400, arm_axis=Axis(-0.7, 1.3, 4))
     nodes, half_width = np.linspace(-0.7, 1.3, 4), model.basis._arm.half_width
-    gram = wrapped(kernel, np.subtract.outer(nodes, nodes), 0.4, half_width)
-    area = 2 * quad(lambda d: KERNELS[kernel](d / 0.4), 0, 20)[0]
+    gram = wrapped(np.subtract.outer(nodes, nodes), 0.4, half_width)
+    area = 2 * quad(lambda d: kernel(d / 0.4), 0, 20)[0]
     constant = (area / (2 * half_width)) ** 2
     expected = AMPLITUDE**2 * (np.einsum("ik,jl->ijkl", gram, gram) - constant)
-    atol = {"squared-exponential": 1e-10, "matern-5/2": 1e-4}[kernel]
-    np.testing.assert_allclose(prior_covariance(model)[0, :, :, 0], expected, atol=atol)
+    np.testing.assert_allclose(prior_covariance(model)[0, :, :, 0], expected, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -144,11 +135,10 @@ def test_arms_are_exchangeable_in_the_prior(num_modes):
 
 
 @pytest.mark.parametrize("axes", [(), (AGE,), (SITE,)], ids=["none", "age", "site"])
-@pytest.mark.parametrize("kernel", ["squared-exponential", "matern-3/2"])
-def test_modes_come_in_whole_groups(kernel, axes):
+def test_modes_come_in_whole_groups(axes):
     """At least as many as asked for; without the weakest group there are too few."""
     for num_modes in (1, 2, 5, 6, 24, 25, 70):
-        model = hilbert_model(2, num_modes, axes, kernel=kernel)
+        model = hilbert_model(2, num_modes, axes)
         indices = np.concatenate([model.basis.arm_indices, model.basis._context_indices], axis=1)
         strengths = np.asarray(model.basis._log_scales(jnp.zeros(model.num_parameters)))
         is_last = strengths < strengths.min() + 1e-7
@@ -169,18 +159,17 @@ def test_more_modes_than_there_are_are_refused():
     """Count by hand: a constant and pairs of waves on two arms, but for the constant of both."""
     most = (2 * hilbert_module._MOST_WAVES + 1) ** 2 - 1
     with pytest.raises(ConfigurationError, match=rf"at most {most} modes .*num_modes={most + 1}"):
-        hilbert_model(2, most + 1, kernel="matern-3/2")
+        hilbert_model(2, most + 1)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_categories_have_the_exchangeable_kernel(kernel, size):
+def test_categories_have_the_exchangeable_kernel(size):
     """One on the diagonal, the kernel at distance one elsewhere, for every lengthscale."""
-    contrasts = hilbert_module._Contrasts(CategoricalAxis(size), kernel)
+    contrasts = hilbert_module._Contrasts(CategoricalAxis(size))
     functions = np.asarray(contrasts.at(jnp.arange(float(size))))
     np.testing.assert_allclose(functions.T @ functions, np.eye(size), atol=1e-12)
     for lengthscale in (0.2, 0.7, 1.5, 6.0):
-        expected = np.full((size, size), KERNELS[kernel](1 / lengthscale))
+        expected = np.full((size, size), kernel(1 / lengthscale))
         np.fill_diagonal(expected, 1.0)
         spectrum = np.exp(contrasts.log_spectrum(lengthscale))
         np.testing.assert_allclose((functions * spectrum) @ functions.T, expected, atol=1e-12)

@@ -69,7 +69,6 @@ def test_config_refuses_too_few(changes, message):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("kernel", "cubic", r"kernel in .*matern-3/2.*; got kernel='cubic'"),
         ("basis", "wavelets", r"basis in \('karhunen-loeve', 'hilbert'\); got basis='wavelets'"),
         ("likelihood", "corner", r"likelihood in \('cell', 'node'\); got likelihood='corner'"),
     ],

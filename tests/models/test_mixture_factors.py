@@ -1,4 +1,4 @@
-"""Arms that share factors: dense algebra, and places with the same moments."""
+"""Arms that share a factor: dense algebra, and places with the same moments."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def history(seed, num_arms):
     return statistics, rewards
 
 
-@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize("rank", [0, 1])
 def test_evidence_is_the_density_of_the_raw_rewards(rank):
     """Write down the covariance of all rewards, noise, spread and factors, and ask SciPy."""
     generator = np.random.default_rng(5)
@@ -47,16 +47,15 @@ def test_evidence_is_the_density_of_the_raw_rewards(rank):
         )
 
 
-def test_factors_are_expanded_to_places_with_the_same_moments():
+def test_factor_is_expanded_to_places_with_the_same_moments():
     """Mean and covariance of the expanded types are those of the component."""
     arms = GaussianArms(jnp.array([[0.1, -0.4, 0.3]]), jnp.full((1, 3), 0.05), jnp.array([0.3]))
-    for rank, tolerance in ((1, 3e-3), (2, 1e-2)):
-        loadings = jax.random.normal(jax.random.key(rank), (1, 3, rank))
-        weights, places = FactorArms(arms, loadings).expanded(jnp.zeros(1))
-        shares = np.exp(np.asarray(weights))
-        mean = shares @ np.asarray(places.location)
-        centred = np.asarray(places.location) - mean
-        covariance = (shares[:, None] * centred).T @ centred + 0.05 * np.eye(3)
-        expected = np.asarray(loadings[0] @ loadings[0].T) + 0.05 * np.eye(3)
-        np.testing.assert_allclose(mean, arms.location[0], atol=1e-9)
-        np.testing.assert_allclose(covariance, expected, atol=tolerance * expected.max())
+    loadings = jax.random.normal(jax.random.key(1), (1, 3, 1))
+    weights, places = FactorArms(arms, loadings).expanded(jnp.zeros(1))
+    shares = np.exp(np.asarray(weights))
+    mean = shares @ np.asarray(places.location)
+    centred = np.asarray(places.location) - mean
+    covariance = (shares[:, None] * centred).T @ centred + 0.05 * np.eye(3)
+    expected = np.asarray(loadings[0] @ loadings[0].T) + 0.05 * np.eye(3)
+    np.testing.assert_allclose(mean, arms.location[0], atol=1e-9)
+    np.testing.assert_allclose(covariance, expected, atol=3e-3 * expected.max())

@@ -9,11 +9,11 @@ from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import Statistics
 from cocobandits.models.flat import FlatModel
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
-from cocobandits.policies.acquisitions.gids import GlobalInformationDirectedSampling
-from cocobandits.policies.acquisitions.information import best_mixture
-from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Problem
-from cocobandits.policies.coco import CocoPolicy
+from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
+from cocobandits.policies.coco.information import best_mixture
+from cocobandits.policies.coco.npm_ts import ThompsonSampling
+from cocobandits.policies.coco.policy import CocoPolicy
 from cocobandits.policies.fixed_prior import FixedPriorPolicy
 from support.sessions import Session, SessionState
 

@@ -1,19 +1,18 @@
 """HierTS against the dense joint Gaussian of the common means, all users and all single rewards."""
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.models.linear_mixed import mixed_model_log_evidence
 from cocobandits.policies.base import Problem
-from cocobandits.policies.hierts import HierTsPolicy, HierTsSettings
-from cocobandits.policies.mtts import MttsPolicy, MttsSettings
+from cocobandits.policies.baselines.hierts import HierTS, HierTsPolicy
+from cocobandits.policies.baselines.mtts import MTTS, MttsPolicy
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
@@ -27,18 +26,24 @@ HISTORIES = [
     [(1, -1.0), (0, 0.2), (1, -0.6)],
 ]
 COVARIANCE = ((0.30, 0.21, -0.09), (0.21, 0.25, 0.02), (-0.09, 0.02, 0.11))
-# With a covariance that is known.
+# With a covariance that is known: of the settings, or one that ties arms as a fit would.
 SETTINGS = {
-    "independent": HierTsSettings(-0.3, 0.8, 0.35, prior_users=None),
-    "correlated": HierTsSettings(0.2, 0.6, 0.4, 0.7, prior_users=None),
-    "apart": HierTsSettings(0.2, 0.6, 0.4, -0.3, prior_users=None),
-    "given": HierTsSettings(0.4, 0.5, 0.9, 0.9, COVARIANCE, prior_users=None),
+    "independent": HierTS(-0.3, 0.8, 0.35, prior_users=None),
+    "tied": HierTS(0.4, 0.5, 0.9, prior_users=None),
 }
+FITTED = HierTS(0.2, 0.6, 0.4, prior_users=2.5)
 
 
 @pytest.fixture(params=SETTINGS)
 def policy(request):
-    return Session(HierTsPolicy(PROBLEM, SETTINGS[request.param]))
+    return policy_of(request.param)
+
+
+def policy_of(name):
+    policy = HierTsPolicy(PROBLEM, SETTINGS[name])
+    if name == "tied":
+        policy.model = replace(policy.model, user_covariance=jnp.array(COVARIANCE))
+    return Session(policy)
 
 
 def read_gaussian(belief):
@@ -46,17 +51,15 @@ def read_gaussian(belief):
 
 
 def literal_covariance(settings, num_arms):
-    if settings.user_covariance is not None:
-        return np.array(settings.user_covariance)
-    rows = [
-        [1.0 if a == b else settings.user_correlation for b in range(num_arms)]
-        for a in range(num_arms)
-    ]
-    return settings.user_deviation**2 * np.array(rows)
+    if settings == SETTINGS["tied"]:
+        return np.array(COVARIANCE)
+    return settings.user_deviation**2 * np.eye(num_arms)
 
 
-def dense_joint(settings, histories, num_arms=3):
+def dense_joint(settings, histories, num_arms=3, deviations=None):
     """Stack (μ*, θ_1, θ_2, …) as one Gaussian vector, and condition on every single reward."""
+    if deviations is None:
+        deviations = literal_covariance(settings, num_arms)
     num_blocks = 1 + len(histories)
     size = num_arms * num_blocks
     covariance = np.zeros((size, size))
@@ -64,7 +67,7 @@ def dense_joint(settings, histories, num_arms=3):
         for j in range(num_blocks):
             block = settings.arm_deviation**2 * np.eye(num_arms)
             if i == j and i > 0:
-                block = block + literal_covariance(settings, num_arms)
+                block = block + deviations
             rows, columns = num_arms * i, num_arms * j
             covariance[rows : rows + num_arms, columns : columns + num_arms] = block
     mean = np.full(size, settings.arm_mean)
@@ -76,9 +79,9 @@ def dense_joint(settings, histories, num_arms=3):
     return mean + gain @ (rewards - pick @ mean), covariance - gain @ pick @ covariance
 
 
-def dense_posterior(settings, histories, num_arms=3):
+def dense_posterior(settings, histories, num_arms=3, deviations=None):
     """Cut the law of μ* and of every θ out of that vector."""
-    mean, covariance = dense_joint(settings, histories, num_arms)
+    mean, covariance = dense_joint(settings, histories, num_arms, deviations)
     blocks = [slice(num_arms * i, num_arms * (i + 1)) for i in range(1 + len(histories))]
     return [(mean[block], covariance[block, block]) for block in blocks]
 
@@ -197,92 +200,59 @@ def test_corrections_and_withdrawals_leave_no_trace(policy):
     np.testing.assert_allclose(spread, covariance, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["independent", "correlated"])
-def test_a_new_arm_is_as_if_it_had_always_been_there(name):
+def test_a_new_arm_is_as_if_it_had_always_been_there():
     """Learn three arms, add the fourth and learn on: against the dense Gaussian of four."""
-    policy = Session(HierTsPolicy(PROBLEM, SETTINGS[name]))
+    policy = policy_of("independent")
     wider, state = policy.add_arm(jax.random.key(0), learned(policy))
     found, spread = belief_of(wider, state, 0)
-    mean, covariance = dense_posterior(SETTINGS[name], HISTORIES, 4)[1]
+    mean, covariance = dense_posterior(policy.settings, HISTORIES, 4)[1]
     np.testing.assert_allclose(found, mean, atol=1e-10)
     np.testing.assert_allclose(spread, covariance, atol=1e-10)
-    # What the first arms of this user tell of the new one is what their deviations share.
-    assert (abs(mean[3] - SETTINGS[name].arm_mean) > 0.05) == (name == "correlated")
     state, _ = wider.update(jax.random.key(0), state, 2, Statistics.empty(4).add(3, -0.8))
     histories = [*HISTORIES[:2], [(3, -0.8)], HISTORIES[3]]
-    for user, (mean, covariance) in enumerate(dense_posterior(SETTINGS[name], histories, 4)[1:]):
+    for user, (mean, covariance) in enumerate(dense_posterior(policy.settings, histories, 4)[1:]):
         found, spread = belief_of(wider, state, user)
         np.testing.assert_allclose(found, mean, atol=1e-10)
         np.testing.assert_allclose(spread, covariance, atol=1e-10)
 
 
-def test_a_given_covariance_takes_no_further_arm():
-    policy = Session(HierTsPolicy(PROBLEM, SETTINGS["given"]))
-    with pytest.raises(UnsupportedError, match="hierts without a covariance of its own"):
-        policy.add_arm(jax.random.key(0), policy.init(jax.random.key(0)))
-
-
 def test_it_is_mtts_without_a_context():
-    """MTTS with one constant per arm, and the same covariance."""
+    """MTTS with one constant per arm, and the same covariance to fit."""
     constants = np.zeros((3, 3, 4))
     constants[:, :, 0] = np.eye(3)
-    told = MttsSettings(constants.tolist(), 0.4, 0.5, 0.9, COVARIANCE)
-    states = []
-    for policy in (
-        Session(HierTsPolicy(PROBLEM, SETTINGS["given"])),
-        Session(MttsPolicy(PROBLEM, told)),
-    ):
-        states.append(learned(policy))
+    told = MTTS(constants.tolist(), 0.2, 0.6, 0.4, prior_users=2.5)
+    policies = HierTsPolicy(PROBLEM, FITTED), MttsPolicy(PROBLEM, told)
+    states = [learned(Session(policy)) for policy in policies]
     for left, right in zip(*map(jax.tree.leaves, states), strict=True):
         np.testing.assert_array_equal(left, right)
 
 
-def test_all_arms_can_be_tried_first():
-    """Those that are left are alike; when none is, what is believed decides as ever."""
-    usual = Session(HierTsPolicy(PROBLEM, SETTINGS["correlated"]))
-    policy = Session(HierTsPolicy(PROBLEM, replace(SETTINGS["correlated"], tries_all_first=True)))
-    state = policy.enrol(policy.init(jax.random.key(0)), jnp.asarray(CONTEXTS[0]))
-    statistics = Statistics.empty(3)
-    for arm, expected in ((1, [1 / 3, 1 / 3, 1 / 3]), (0, [0.5, 0, 0.5]), (2, [0, 0, 1])):
-        np.testing.assert_allclose(policy.probabilities(state, 0), expected)
-        statistics = statistics.add(arm, 0.3 * arm)
-        state, _ = policy.update(jax.random.key(0), state, 0, statistics)
-        if arm == 1:
-            np.testing.assert_allclose(
-                policy.probabilities(state, 0, (1,)), usual.probabilities(state, 0, (1,))
-            )
-    found = policy.probabilities(state, 0)
-    np.testing.assert_array_equal(found, usual.probabilities(state, 0))
-    assert found.min() > 0
-
-
 def test_fit_is_a_step_of_em():
     """E[δδᵀ] of users with rewards, from the dense Gaussian of the common mean and all users."""
-    told = replace(SETTINGS["correlated"], prior_users=2.5)
-    known = learned(Session(HierTsPolicy(PROBLEM, SETTINGS["correlated"])))
-    state, _ = Session(HierTsPolicy(PROBLEM, told)).update(
+    known = learned(Session(HierTsPolicy(PROBLEM, replace(FITTED, prior_users=None))))
+    state, _ = Session(HierTsPolicy(PROBLEM, FITTED)).update(
         jax.random.key(0), known, 0, known.users.of(0)[1]
     )
-    mean, covariance = dense_joint(told, HISTORIES)
-    moments = 2.5 * literal_covariance(told, 3)
+    mean, covariance = dense_joint(FITTED, HISTORIES)
+    moments = 2.5 * literal_covariance(FITTED, 3)
     for user in (0, 1, 3):
         gap = np.zeros((3, len(mean)))
         gap[:, :3] = -np.eye(3)
         gap[:, 3 * (1 + user) : 3 * (2 + user)] = np.eye(3)
         moments += np.outer(gap @ mean, gap @ mean) + gap @ covariance @ gap.T
     np.testing.assert_allclose(state.covariance, moments / 5.5, atol=1e-10)
-    # What else is believed is what that covariance implies.
-    fitted = replace(told, user_covariance=np.asarray(state.covariance).tolist())
-    for user, (mean, covariance) in enumerate(dense_posterior(fitted, HISTORIES)[1:]):
-        found, spread = belief_of(Session(HierTsPolicy(PROBLEM, told)), state, user)
+    # What else is believed is what that covariance implies, and arms are tied now.
+    assert abs(float(state.covariance[0, 1])) > 0.01
+    expected = dense_posterior(FITTED, HISTORIES, deviations=np.asarray(state.covariance))
+    for user, (mean, covariance) in enumerate(expected[1:]):
+        found, spread = belief_of(Session(HierTsPolicy(PROBLEM, FITTED)), state, user)
         np.testing.assert_allclose(found, mean, atol=1e-10)
         np.testing.assert_allclose(spread, covariance, atol=1e-10)
 
 
 def test_fit_settles_where_the_evidence_is_highest():
     """The slope of log p - ½ ν (log|Σ| + tr(Σ₀ Σ⁻¹)) vanishes there, and not at the start."""
-    told = HierTsSettings(0.2, 0.6, 0.4, prior_users=2.5)
-    policy = Session(HierTsPolicy(PROBLEM, told))
+    policy = Session(HierTsPolicy(PROBLEM, FITTED))
     state = policy.init(jax.random.key(0))
     generator = np.random.default_rng(1)
     draws = generator.multivariate_normal([0.3, 0.0, -0.2], COVARIANCE, 30)
@@ -297,7 +267,7 @@ def test_fit_settles_where_the_evidence_is_highest():
         model = replace(policy.model, user_covariance=covariance)
         start = policy.model.covariance()
         penalty = jnp.linalg.slogdet(covariance)[1] + jnp.trace(jnp.linalg.solve(covariance, start))
-        return mixed_model_log_evidence(model, state.users) - 0.5 * told.prior_users * penalty
+        return mixed_model_log_evidence(model, state.users) - 0.5 * FITTED.prior_users * penalty
 
     def slope(covariance):
         found = jax.grad(height)(covariance)
@@ -315,7 +285,7 @@ def test_fit_settles_where_the_evidence_is_highest():
 
 
 def test_a_fitted_covariance_knows_nothing_of_a_new_arm():
-    policy = Session(HierTsPolicy(PROBLEM, replace(SETTINGS["correlated"], prior_users=2.5)))
+    policy = Session(HierTsPolicy(PROBLEM, FITTED))
     state = learned(policy)
     wider, more = policy.add_arm(jax.random.key(0), state)
     np.testing.assert_array_equal(more.covariance[:3, :3], state.covariance)
@@ -327,13 +297,6 @@ def test_a_fitted_covariance_knows_nothing_of_a_new_arm():
         np.testing.assert_allclose(spread[:3, :3], covariance, atol=1e-10)
 
 
-def test_settings_come_back_from_json():
-    for settings in SETTINGS.values():
-        copy = HierTsSettings(**json.loads(json.dumps(asdict(settings))))
-        assert copy == settings
-        assert hash(copy) == hash(settings)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -341,19 +304,10 @@ def test_settings_come_back_from_json():
         ("arm_deviation", 0.0),
         ("user_deviation", -1.0),
         ("user_deviation", float("nan")),
-        ("user_correlation", 1.0),
-        ("user_correlation", float("nan")),
         ("prior_users", 0.0),
         ("prior_users", float("inf")),
     ],
 )
 def test_settings_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
-        HierTsSettings(**{name: value})
-
-
-def test_settings_that_do_not_fit_the_arms_are_refused():
-    with pytest.raises(ConfigurationError, match=r"above -0.5, .* 3 arms .*correlation=-0.6"):
-        Session(HierTsPolicy(PROBLEM, HierTsSettings(user_correlation=-0.6)))
-    with pytest.raises(ConfigurationError, match="matrix of 3 × 3"):
-        Session(HierTsPolicy(PROBLEM, HierTsSettings(user_covariance=((1.0, 0.0), (0.0, 1.0)))))
+        HierTS(**{name: value})

@@ -1,5 +1,6 @@
 """hLinUCB against loops over a log of what every reward was entered with."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -10,14 +11,14 @@ import pytest
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
-from cocobandits.policies.hlinucb import HlinucbPolicy, HlinucbSettings
+from cocobandits.policies.baselines.hlinucb import HLinUCB, HLinUCBT
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
 # What is not known of the fourth comes as equally likely points.
 POINTS = np.array([[0.7, 1.0], [-0.2, 0.0], [0.3, 1.0]])
 CONTEXTS = [np.array([0.4, 0.0]), np.array([-0.7, 1.0]), np.array([0.9, 1.0]), POINTS]
-SETTINGS = HlinucbSettings(2, 0.4, 0.6, 0.3, 0.7)
+NUMBERS = (2, 0.4, 0.6, 0.3, 0.7)
 KEY = jax.random.key(5)
 # Users come back, and have all arms, one arm often, two arms; the fourth has none.
 TRACE = [
@@ -38,20 +39,20 @@ class Entry(NamedTuple):
 class Literal:
     """Keep every reward with what it was entered with, and add up all sums from there."""
 
-    def __init__(self, is_transposed, settings):
-        self.is_transposed, self.settings, self.num_arms = is_transposed, settings, 3
+    def __init__(self, settings):
+        self.settings, self.num_arms = settings, 3
         self.contexts, self.log = list(CONTEXTS), []
 
     def seen(self, user, arm):
-        if not self.is_transposed:
+        if not self.settings.is_transposed:
             return np.eye(self.num_arms)[arm]
         points = np.atleast_2d(self.contexts[user])
         return np.mean([[1.0, x, group == 0, group == 1] for x, group in points], axis=0)
 
     def hidden(self, user, arm):
         """C⁻¹ d of the arm, or of the user if transposed; C as well."""
-        owner = user if self.is_transposed else arm
-        mine = [e for e in self.log if (e.user if self.is_transposed else e.arm) == owner]
+        owner = user if self.settings.is_transposed else arm
+        mine = [e for e in self.log if (e.user if self.settings.is_transposed else e.arm) == owner]
         size = self.settings.num_hidden
         precision, shift = self.settings.ridge * np.eye(size), np.zeros(size)
         for entry in mine:
@@ -63,8 +64,8 @@ class Literal:
 
     def theta(self, user, arm, further=()):
         """A⁻¹ b of the user, or of the arm if transposed; A as well."""
-        owner = arm if self.is_transposed else user
-        mine = [e for e in self.log if (e.arm if self.is_transposed else e.user) == owner]
+        owner = arm if self.settings.is_transposed else user
+        mine = [e for e in self.log if (e.arm if self.settings.is_transposed else e.user) == owner]
         pairs = [(entry.z, entry.reward) for entry in mine] + list(further)
         size = len(self.seen(user, arm)) + self.settings.num_hidden
         precision, shift = self.settings.ridge * np.eye(size), np.zeros(size)
@@ -81,21 +82,10 @@ class Literal:
         outer, inner = theta[: len(seen)], theta[len(seen) :]
         self.log += [Entry(user, arm, z, r, inner, r - seen @ outer) for r in rewards]
 
-    def alphas(self, user, arm):
-        """α and α₂; by the authors' schedule, in rewards of the owners of weights and features."""
-        if self.settings.alpha is not None:
-            return self.settings.alpha, self.settings.hidden_alpha
-        times = [
-            sum(entry.user == user for entry in self.log),
-            sum(entry.arm == arm for entry in self.log),
-        ]
-        times = times[::-1] if self.is_transposed else times
-        return [0.1 * np.sqrt(np.log(time + 1)) + 0.1 * (1 - 0.8**time) for time in times]
-
     def scores(self, user):
         scores = []
         for arm in range(self.num_arms):
-            alpha, hidden_alpha = self.alphas(user, arm)
+            alpha, hidden_alpha = self.settings.alpha, self.settings.hidden_alpha
             seen = self.seen(user, arm)
             hidden, hidden_precision = self.hidden(user, arm)
             theta, precision = self.theta(user, arm)
@@ -108,13 +98,13 @@ class Literal:
         return np.array(scores)
 
 
-@pytest.fixture(params=[False, True], ids=["published", "transposed"])
+@pytest.fixture(params=[HLinUCB, HLinUCBT], ids=["published", "transposed"])
 def policy(request):
-    return Session(HlinucbPolicy(PROBLEM, SETTINGS, request.param))
+    return Session(request.param(*NUMBERS).build(PROBLEM))
 
 
 def literal_of(policy, trace=TRACE):
-    literal = Literal(policy.is_transposed, policy.settings)
+    literal = Literal(policy.settings)
     for user, arm, reward in trace:
         literal.observe(user, arm, [reward])
     return literal
@@ -140,11 +130,8 @@ def assert_same_scores(policy, state, literal):
         np.testing.assert_allclose(policy.scores(state, user), literal.scores(user), atol=1e-10)
 
 
-@pytest.mark.parametrize("alpha", [0.6, None], ids=["fixed", "scheduled"])
-def test_a_trace_of_rewards_matches_the_literal_sums(policy, alpha):
-    settings = HlinucbSettings(2, 0.4, alpha, 0.3, 0.7)
-    policy = Session(HlinucbPolicy(PROBLEM, settings, policy.is_transposed))
-    state, literal = enrolled(policy), Literal(policy.is_transposed, settings)
+def test_a_trace_of_rewards_matches_the_literal_sums(policy):
+    state, literal = enrolled(policy), Literal(policy.settings)
     assert_same_scores(policy, state, literal)
     for user, arm, reward in TRACE:
         statistics = state.users.of(user)[1].add(arm, reward)
@@ -160,8 +147,8 @@ def test_one_reward_worked_out_by_hand():
     the second entries change their sign, and no score does.
     """
     start = float(jax.random.normal(jax.random.fold_in(KEY, 0), (1,))[0])
-    settings = HlinucbSettings(1, 1.0, 0.5, 0.25, 1 / abs(start))
-    policy = Session(HlinucbPolicy(Problem(2, (), (-2.0, 2.0), 0.1), settings, is_transposed=True))
+    settings = HLinUCBT(1, 1.0, 0.5, 0.25, 1 / abs(start))
+    policy = Session(settings.build(Problem(2, (), (-2.0, 2.0), 0.1)))
     state = policy.enrol(policy.init(KEY), jnp.zeros(0))
     state, _ = policy.update(KEY, state, 0, Statistics.empty(2).add(0, 2.0))
     first = 14 / 13 + 0.5 * np.sqrt(86) / 13 + 0.25 * 2 / np.sqrt(13)
@@ -173,12 +160,12 @@ def test_one_reward_worked_out_by_hand():
 
 def test_nothing_hidden_is_learned_from_a_zero_start(policy):
     """The hidden weights and features stay zero; from a random start they do not."""
-    settings = HlinucbSettings(2, 0.4, 0.6, 0.3, 0.0)
-    zero = learned(Session(HlinucbPolicy(PROBLEM, settings, policy.is_transposed)))
-    assert np.all(np.asarray(zero.weights.precision)[:, -settings.num_hidden :] == 0)
+    still = replace(policy.settings, start_deviation=0.0)
+    zero, num_hidden = learned(Session(still.build(PROBLEM))), still.num_hidden
+    assert np.all(np.asarray(zero.weights.precision)[:, -num_hidden:] == 0)
     assert np.all(np.asarray(zero.features.precision) == 0)
     moved = learned(policy)
-    assert np.asarray(moved.weights.precision)[:, -settings.num_hidden :].max() > 0.01
+    assert np.asarray(moved.weights.precision)[:, -num_hidden:].max() > 0.01
     assert np.asarray(moved.features.precision).max() > 0.01
 
 
@@ -217,7 +204,7 @@ def test_a_new_arm_has_its_start(policy):
     wider, more = policy.add_arm(jax.random.key(9), state)
     old = [np.asarray(policy.scores(state, user)) for user in range(4)]
     literal.num_arms = 4
-    if not policy.is_transposed:
+    if not policy.settings.is_transposed:
         # One more column of one-hot features, which is zero for the arms there were.
         literal.log = [entry._replace(z=np.insert(entry.z, 3, 0.0)) for entry in literal.log]
     for user in range(4):
@@ -230,7 +217,7 @@ def test_entries_grow_with_the_table(policy):
     state, literal = learned(policy), literal_of(policy)
     full = state._replace(users=state.users._replace(num_users=jnp.asarray(256)))
     grown = policy.enrol(full, jnp.asarray([0.2, 1.0]))
-    owned = grown.features if policy.is_transposed else grown.weights
+    owned = grown.features if policy.settings.is_transposed else grown.weights
     assert {len(leaf) for leaf in owned} == {1024}
     assert_same_scores(policy, grown, literal)
     literal.contexts += [np.array([0.2, 1.0])] * 253
@@ -248,4 +235,4 @@ def test_entries_grow_with_the_table(policy):
 )
 def test_settings_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
-        HlinucbSettings(**{name: value})
+        HLinUCB(**{name: value})

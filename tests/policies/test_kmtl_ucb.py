@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
-from cocobandits.policies.kmtl_ucb import KmtlUcbPolicy, KmtlUcbSettings
-from cocobandits.policies.ucb import highest_probability
+from cocobandits.policies.baselines.kmtl_ucb import KmtlUCB, KmtlUcbPolicy
+from cocobandits.policies.baselines.ucb import highest_probability
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
@@ -23,18 +23,11 @@ HISTORIES = [
     [],
     [(1, -1.0), (0, 0.2), (1, -0.6)],
 ]
-MATRIX = ((1.0, 0.3, -0.2), (0.3, 0.8, 0.1), (-0.2, 0.1, 1.5))
 SETTINGS = {
-    "independent": KmtlUcbSettings("independent", 0.7, 0.05, 0.6),
-    "pooled": KmtlUcbSettings("pooled", 0.7, 0.05, 0.6),
-    "given": KmtlUcbSettings(MATRIX, 1.3, 0.2, 0.9),
-    "by contexts": KmtlUcbSettings(
-        "contexts", 1.3, 0.05, 0.6, contrast=2.5, similarity_bandwidth=0.4
-    ),
-    "by rewards": KmtlUcbSettings(
-        "rewards", 1.3, 0.05, 0.6, contrast=1.5, similarity_bandwidth=0.8
-    ),
-    "own deviation": KmtlUcbSettings(MATRIX, 0.7, 0.05, 0.6, user_share=0.4),
+    "independent": KmtlUCB("independent", 0.7, 0.05, 0.6),
+    "by contexts": KmtlUCB("contexts", 1.3, 0.05, 0.6, contrast=2.5, similarity_bandwidth=0.4),
+    "by rewards": KmtlUCB("rewards", 1.3, 0.05, 0.6, contrast=1.5, similarity_bandwidth=0.8),
+    "own deviation": KmtlUCB("contexts", 0.7, 0.05, 0.6, contrast=2.5, user_share=0.4),
 }
 
 
@@ -67,10 +60,6 @@ def radial(bandwidth, first, second):
 def similarity_of(settings, rows, points, num_arms=3):
     if settings.similarity == "independent":
         return np.eye(num_arms)
-    if settings.similarity == "pooled":
-        return np.ones((num_arms, num_arms))
-    if settings.similarity not in ("contexts", "rewards"):
-        return np.array(settings.similarity)
     similarity, seen = np.eye(num_arms), {arm: [] for arm in range(num_arms)}
     for user, arm, _ in rows:
         # A user's average; the range of rewards is four wide.
@@ -122,7 +111,7 @@ def test_scores_match_one_row_per_reward(policy):
 def test_two_rewards_worked_out_by_hand():
     """Kernel (1 ½; ½ 1), η = ½, γ = ½, rewards 3 and 1: f̂ = 23/15 and s² = 7/15 for the first."""
     problem = Problem(2, (None,), (-2.0, 2.0), 0.1)
-    policy = Session(KmtlUcbPolicy(problem, KmtlUcbSettings("independent", math.log(2), 0.5, 0.3)))
+    policy = Session(KmtlUcbPolicy(problem, KmtlUCB("independent", math.log(2), 0.5, 0.3)))
     state = learned(policy, np.array([[-0.5], [0.5]]), [[(0, 3.0)], [(0, 1.0)]])
     expected = [23 / 15 + 0.3 * math.sqrt(7 / 15), 0.3]
     np.testing.assert_allclose(policy.scores(state, 0), expected, atol=1e-12)
@@ -158,7 +147,7 @@ def test_missing_values_are_expected_ones(policy):
 
 def test_published_similarity_is_about_contexts_not_rewards():
     """Arms given to the same users are entirely alike, whatever their rewards are."""
-    settings = KmtlUcbSettings("contexts", 1.3, 0.05, 0.0)
+    settings = KmtlUCB("contexts", 1.3, 0.05, 0.0)
     policy = Session(KmtlUcbPolicy(Problem(2, (None, 2), (-2.0, 2.0), 0.1), settings))
     state = learned(policy, CONTEXTS, [[(0, 1.5), (1, -1.5)]] * 4)
     scores = np.asarray(policy.scores(state, 0))
@@ -177,7 +166,7 @@ def test_withdrawn_rewards_leave_no_trace(policy):
 
 
 def test_only_the_arms_given_are_compared():
-    policy = Session(KmtlUcbPolicy(PROBLEM, SETTINGS["given"]))
+    policy = Session(KmtlUcbPolicy(PROBLEM, SETTINGS["own deviation"]))
     state = learned(policy)
     for user in range(4):
         scores = np.asarray(policy.scores(state, user))
@@ -188,12 +177,10 @@ def test_only_the_arms_given_are_compared():
 
 
 def test_ties_share_equally():
-    """Nothing is known at first, and pooled arms never differ."""
-    policy = Session(KmtlUcbPolicy(PROBLEM, KmtlUcbSettings()))
+    """Nothing is known at first."""
+    policy = Session(KmtlUcbPolicy(PROBLEM, KmtlUCB()))
     state = policy.enrol(policy.init(jax.random.key(0)), jnp.asarray(CONTEXTS[0]))
     np.testing.assert_array_equal(policy.probabilities(state, 0), np.full(3, 1 / 3))
-    pooled = Session(KmtlUcbPolicy(PROBLEM, SETTINGS["pooled"]))
-    np.testing.assert_array_equal(pooled.probabilities(learned(pooled), 1, (0, 2)), [0.5, 0.5])
     scores = jnp.array([0.3, 0.7, 0.7, -1.0])
     np.testing.assert_array_equal(highest_probability(scores), [0.0, 0.5, 0.5, 0.0])
     np.testing.assert_array_equal(highest_probability(scores, (0, 2, 3)), [0.0, 1.0, 0.0])
@@ -201,7 +188,7 @@ def test_ties_share_equally():
 
 def test_similarity_by_rewards_tells_arms_apart_that_were_given_alike():
     """As above, but now unequal rewards keep arms apart, and equal ones do not."""
-    settings = KmtlUcbSettings("rewards", 1.3, 0.05, 0.0)
+    settings = KmtlUCB("rewards", 1.3, 0.05, 0.0)
     policy = Session(KmtlUcbPolicy(Problem(2, (None, 2), (-2.0, 2.0), 0.1), settings))
     apart = policy.scores(learned(policy, CONTEXTS, [[(0, 1.5), (1, -1.5)]] * 4), 0)
     assert apart[0] > 1.0
@@ -212,27 +199,20 @@ def test_similarity_by_rewards_tells_arms_apart_that_were_given_alike():
     assert alike[0] > 0.5
 
 
-@pytest.mark.parametrize("name", ["independent", "pooled", "by contexts", "by rewards"])
+@pytest.mark.parametrize("name", ["independent", "by contexts", "by rewards"])
 def test_a_new_arm_is_like_the_others_as_far_as_they_are_alike(name):
     policy = Session(KmtlUcbPolicy(PROBLEM, SETTINGS[name]))
     wider, state = policy.add_arm(jax.random.key(0), learned(policy))
     for user in range(4):
         expected = dense_scores(policy.settings, CONTEXTS, HISTORIES, user, num_arms=4)
         np.testing.assert_allclose(wider.scores(state, user), expected, atol=1e-10)
-    if name != "pooled":
-        np.testing.assert_allclose(wider.scores(state, 0)[3], 0.6, atol=1e-12)
-
-
-def test_a_given_similarity_does_not_know_a_new_arm():
-    policy = Session(KmtlUcbPolicy(PROBLEM, SETTINGS["given"]))
-    with pytest.raises(UnsupportedError, match="a matrix for 3 arms"):
-        policy.add_arm(jax.random.key(0), learned(policy))
+    np.testing.assert_allclose(wider.scores(state, 0)[3], 0.6, atol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("similarity", "alike"),
+        *[("similarity", value) for value in ("alike", "pooled")],
         *[("ridge", value) for value in (0.0, -1.0, float("nan"))],
         *[(name, -0.1) for name in ("bandwidth", "alpha", "contrast", "user_share")],
         *[(name, float("inf")) for name in ("bandwidth", "alpha", "contrast", "user_share")],
@@ -240,20 +220,4 @@ def test_a_given_similarity_does_not_know_a_new_arm():
 )
 def test_settings_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"got {name}={value!r}"):
-        KmtlUcbSettings(**{name: value})
-
-
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        ((1.0, 0.0), (0.0, 1.0)),
-        ((1.0, 0.5, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
-        ((1.0, 2.0, 0.0), (2.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
-        ((1.0, 0.0), (1.0,), (0.0,)),
-        ((float("nan"), 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
-    ],
-    ids=["too few arms", "not symmetric", "not positive", "ragged", "not finite"],
-)
-def test_similarities_are_refused(matrix):
-    with pytest.raises(ConfigurationError, match="symmetric positive semidefinite matrix of 3"):
-        Session(KmtlUcbPolicy(PROBLEM, KmtlUcbSettings(matrix)))
+        KmtlUCB(**{name: value})

@@ -1,6 +1,7 @@
 """Meta-TS and AdaTS against the dense joint Gaussian of population, users and single rewards."""
 
 import itertools
+from dataclasses import astuple
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +11,14 @@ from scipy.stats import norm
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
-from cocobandits.policies import meta_ts
 from cocobandits.policies.base import Problem
-from cocobandits.policies.meta_ts import MetaTsPolicy, MetaTsSettings
+from cocobandits.policies.baselines import meta_ts
+from cocobandits.policies.baselines.meta_ts import AdaTS, MetaTS
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.3)
 NOISE = PROBLEM.reward_noise
-SETTINGS = MetaTsSettings(-0.3, 0.8, 0.35)
+SETTINGS = MetaTS(-0.3, 0.8, 0.35)
 KEY = jax.random.key(5)
 NOBODY = jnp.zeros(1)
 # Unequal histories: all arms, one arm often, nothing, two arms.
@@ -35,7 +36,8 @@ def policy(request):
 
 
 def build(is_drawn, problem=PROBLEM):
-    return Session(MetaTsPolicy(problem, SETTINGS, is_drawn))
+    settings = SETTINGS if is_drawn else AdaTS(*astuple(SETTINGS))
+    return Session(settings.build(problem))
 
 
 def statistics_of(history, num_arms=3) -> Statistics:
@@ -248,9 +250,9 @@ def test_priors_grow_with_the_table(policy):
 )
 def test_settings_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
-        MetaTsSettings(**{name: value})
+        MetaTS(**{name: value})
 
 
 def test_a_noise_is_needed():
-    with pytest.raises(ConfigurationError, match="got reward_noise=None"):
-        Session(MetaTsPolicy(Problem(3, (None,), (-2.0, 2.0), None), SETTINGS, is_drawn=False))
+    with pytest.raises(ConfigurationError, match="got noise=None"):
+        AdaTS().build(Problem(3, (None,), (-2.0, 2.0), None))

@@ -1,8 +1,7 @@
 """MTTS against the dense joint Gaussian of coefficients, arm means and single rewards."""
 
 import itertools
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +9,11 @@ import numpy as np
 import pytest
 
 from cocobandits.environments.lmm import DESIGN, SLOPES
-from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.errors import ConfigurationError
 from cocobandits.models import gaussian_hierarchy
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
-from cocobandits.policies.mtts import MttsPolicy, MttsSettings
+from cocobandits.policies.baselines.mtts import MTTS, MttsPolicy
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 3), (-2.0, 2.0), 0.2)
@@ -33,16 +32,24 @@ SHARED_DESIGN = tuple(tuple(map(tuple, arm)) for arm in SHARED)
 # Deviations of arms that go together, apart, and hardly with each other.
 COVARIANCE = ((0.30, 0.21, -0.09), (0.21, 0.25, 0.02), (-0.09, 0.02, 0.11))
 SETTINGS = {
-    "own lines": MttsSettings(None, -0.3, 0.8, 0.35),
-    "shared coefficients": MttsSettings(SHARED_DESIGN, 0.4, 0.5, 0.1),
-    "tied arms": MttsSettings(SHARED_DESIGN, 0.4, 0.5, 0.9, COVARIANCE),
-    "own lines, tied arms": MttsSettings(None, -0.3, 0.8, 0.9, COVARIANCE),
+    "own lines": MTTS(None, -0.3, 0.8, 0.35),
+    "shared coefficients": MTTS(SHARED_DESIGN, 0.4, 0.5, 0.1),
+    "tied arms": MTTS(SHARED_DESIGN, 0.4, 0.5, 0.9),
+    "own lines, tied arms": MTTS(None, -0.3, 0.8, 0.9),
 }
 
 
 @pytest.fixture(params=SETTINGS)
 def policy(request):
-    return Session(MttsPolicy(PROBLEM, SETTINGS[request.param]))
+    return policy_of(request.param)
+
+
+def policy_of(name, **changes):
+    """Build a policy; one of tied arms has a covariance as a fit would give it."""
+    policy = MttsPolicy(PROBLEM, replace(SETTINGS[name], **changes))
+    if "tied" in name:
+        policy.model = replace(policy.model, user_covariance=jnp.array(COVARIANCE))
+    return Session(policy)
 
 
 def read_gaussian(belief):
@@ -65,9 +72,8 @@ def design_matrix(settings, context):
 
 
 def deviation_covariance(settings):
-    if settings.user_covariance is None:
-        return settings.user_deviation**2 * np.eye(3)
-    return np.array(settings.user_covariance)
+    is_tied = settings.user_deviation == 0.9
+    return np.array(COVARIANCE) if is_tied else settings.user_deviation**2 * np.eye(3)
 
 
 def dense_joint(settings, contexts, histories):
@@ -132,11 +138,9 @@ def test_beliefs_match_the_dense_joint_gaussian(policy):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_fit_is_a_step_of_em_around_the_line(name):
     """E[δδᵀ] of users with rewards, δ = μ - Φ(x) θ, from the dense Gaussian of θ and all users."""
-    told = replace(SETTINGS[name], prior_users=2.5)
-    known = learned(Session(MttsPolicy(PROBLEM, SETTINGS[name])))
-    state, _ = Session(MttsPolicy(PROBLEM, told)).update(
-        jax.random.key(0), known, 0, known.users.of(0)[1]
-    )
+    told, known = SETTINGS[name], learned(policy_of(name))
+    fitting = policy_of(name, prior_users=2.5)
+    state, _ = fitting.update(jax.random.key(0), known, 0, known.users.of(0)[1])
     mean, covariance = dense_joint(told, CONTEXTS, HISTORIES)
     num_coefficients = len(mean) - 12
     moments = 2.5 * deviation_covariance(told)
@@ -197,7 +201,7 @@ def test_tied_deviations_carry_a_user_s_rewards_to_other_arms():
     """With Σ a reward of arm 1 lifts arm 2 of the same user, and of nobody else as much."""
     shifts = {}
     for name in ("own lines", "own lines, tied arms"):
-        policy = Session(MttsPolicy(PROBLEM, SETTINGS[name]))
+        policy = policy_of(name)
         before = learned(policy)
         statistics = before.users.of(2)[1].add(0, 1.8)
         after, _ = policy.update(jax.random.key(0), before, 2, statistics)
@@ -212,7 +216,7 @@ def test_tied_deviations_carry_a_user_s_rewards_to_other_arms():
 
 def test_many_rewards_leave_a_covariance():
     """A million rewards of two arms: positive, symmetric, and the noise of the averages."""
-    policy = Session(MttsPolicy(PROBLEM, SETTINGS["tied arms"]))
+    policy = policy_of("tied arms")
     state = learned(policy)
     many = Statistics(*(jnp.array(row) for row in ([1e6, 0, 4e6], [3e5, 0, -2e6], [2e5, 0, 4e6])))
     state, _ = policy.update(jax.random.key(0), state, 1, many)
@@ -224,17 +228,10 @@ def test_many_rewards_leave_a_covariance():
     assert np.linalg.eigvalsh(covariance[0])[0] > 0
 
 
-def test_settings_come_back_from_json():
-    for settings in SETTINGS.values():
-        copy = MttsSettings(**json.loads(json.dumps(asdict(settings))))
-        assert copy == settings
-        assert hash(copy) == hash(settings)
-
-
 def test_design_of_the_mixed_model_environment():
     """Φ(x) = (ρ_a x, 1), with θ one for all arms."""
     problem = Problem(3, (None,), (-2.0, 2.0), 0.1)
-    policy = Session(MttsPolicy(problem, MttsSettings(DESIGN, 1.0, 0.5, 0.05)))
+    policy = Session(MttsPolicy(problem, MTTS(DESIGN, 1.0, 0.5, 0.05)))
     belief = policy.prior(policy.init(jax.random.key(0)), jnp.array([0.6]))
     matrix = np.stack([0.6 * np.array(SLOPES), np.ones(3)], axis=1)
     np.testing.assert_allclose(belief.means[0], matrix.sum(axis=1), atol=1e-14)
@@ -251,7 +248,7 @@ def test_design_of_the_mixed_model_environment():
 )
 def test_settings_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
-        MttsSettings(**{name: value})
+        MTTS(**{name: value})
 
 
 @pytest.mark.parametrize(
@@ -266,30 +263,4 @@ def test_settings_are_refused(name, value):
 )
 def test_designs_are_refused(design, message):
     with pytest.raises(ConfigurationError, match=message):
-        Session(MttsPolicy(PROBLEM, MttsSettings(design)))
-
-
-@pytest.mark.parametrize(
-    "covariance",
-    [
-        ((1.0, 0.0), (0.0, 1.0)),
-        ((1.0, 0.2, 0.0), (0.3, 1.0, 0.0), (0.0, 0.0, 1.0)),
-        ((1.0, 2.0, 0.0), (2.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
-        ((1.0, float("nan"), 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
-        ((1.0,), (0.0, 1.0), (0.0, 0.0, 1.0)),
-        "large",
-    ],
-    ids=["too few arms", "asymmetric", "not positive", "not finite", "ragged", "no numbers"],
-)
-def test_covariances_are_refused(covariance):
-    settings = MttsSettings(user_covariance=covariance)
-    with pytest.raises(ConfigurationError, match=r"matrix of 3 × 3.*got user_covariance="):
-        Session(MttsPolicy(PROBLEM, settings))
-
-
-def test_a_given_covariance_takes_no_further_arm():
-    policy = Session(
-        MttsPolicy(PROBLEM, replace(SETTINGS["own lines"], user_covariance=COVARIANCE))
-    )
-    with pytest.raises(UnsupportedError, match="without a user_covariance of its own"):
-        policy.add_arm(jax.random.key(0), learned(policy))
+        Session(MttsPolicy(PROBLEM, MTTS(design)))

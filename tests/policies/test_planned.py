@@ -1,7 +1,6 @@
 """CoIDS with a known number of steps: its plan against loops, its limits, and its explanation."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -10,20 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import CoIDS, Gaussian, LogDensity, Study
 from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.models.rewards import RewardGrid
-from cocobandits.policies.acquisitions.base import Evidence
-from cocobandits.policies.acquisitions.coids import CoInformationDirectedSampling, Outlook
-from cocobandits.policies.acquisitions.information import best_mixture
-from cocobandits.policies.acquisitions.planned import (
+from cocobandits.policies.base import Problem
+from cocobandits.policies.coco.acquisition import Evidence
+from cocobandits.policies.coco.coids import CoInformationDirectedSampling, Outlook
+from cocobandits.policies.coco.information import best_mixture
+from cocobandits.policies.coco.planned import (
     PlannedInformationDirectedSampling,
     PlannedReading,
 )
-from cocobandits.policies.base import Problem
-from cocobandits.policies.registry import build_policy
+from support.designs import small
 from support.sessions import Session
 
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES, STEPS = 4, 3, 6, 5
@@ -212,13 +211,10 @@ def test_worth_of_the_population_is_never_negative_on_the_grid():
         assert float(jnp.min(loss)) == 0.0
 
 
-SMALL = CocoSettings(nodes_per_arm=5, num_modes=12, inference=SmcConfig(num_particles=20))
-
-
 @pytest.mark.parametrize("steps", [None, 3])
 def test_steps_per_user_choose_the_rule(steps):
     problem = Problem(2, (), (-2.0, 2.0), 0.2)
-    built = Session(build_policy("coids", problem, CocoSettings(num_modes=5, steps_per_user=steps)))
+    built = Session(CoIDS(LogDensity(num_modes=5), steps_per_user=steps).build(problem))
     planned = PlannedInformationDirectedSampling
     assert isinstance(built.acquisition, planned) == (steps is not None)
     if steps is not None:
@@ -227,8 +223,11 @@ def test_steps_per_user_choose_the_rule(steps):
 
 def test_the_last_step_earns_and_is_explained():
     """With one step per user and no weight on others, the best mean is chosen for reward."""
-    settings = replace(SMALL, steps_per_user=1, population_weight=0.0)
-    study = Study(["a", "b", "c"], {"x": (0, 1)}, (0.0, 40.0), 1.0, settings=settings)
+    grid = LogDensity(nodes_per_arm=5, num_modes=12)
+    settings = small(
+        "coids", population=grid, num_particles=20, steps_per_user=1, population_weight=0.0
+    )
+    study = Study(["a", "b", "c"], {"x": (0, 1)}, Gaussian(0.0, 40.0, noise=1.0), settings)
     enrol = partial(study.enrol, context={"x": 0.4})
     enrol("anna")
     study.reward(study.decide("anna").id, 25.0)

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from cocobandits import CocoSettings
+from cocobandits import OraclePlan, simulate
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.environments.registry import build_environment
+from cocobandits.environments.registry import find_environment
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import Problem
-from cocobandits.policies.registry import build_policy
-from cocobandits.simulation.loop import open_study, simulate, telling
+from cocobandits.simulation.loop import open_study
 from cocobandits.simulation.world import draw_world
 from support.sessions import Session
 
@@ -38,8 +37,7 @@ HISTORIES = [[], [(0, 0.52)], [(2, -0.05)], [(2, -0.1), (1, 0.6)], [(1, 0.3)], [
 
 
 def planner(prior, steps_per_user):
-    settings = CocoSettings(prior=prior, steps_per_user=steps_per_user)
-    return Session(build_policy("oracle-plan", PROBLEM, settings))
+    return Session(OraclePlan(prior, steps_per_user).build(PROBLEM))
 
 
 def probabilities_of(policy, history, context=CONTEXT):
@@ -129,25 +127,22 @@ def test_ties_go_to_the_lowest_arm():
 
 def test_planner_loses_less_than_thompson_sampling():
     """Two hidden kinds, five steps each: 40 users on each of two seeds."""
-    environment = build_environment("mixture").recruiting(Recruitment.batches(8, 5, 5))
+    environment = find_environment("mixture").recruiting(Recruitment.batches(8, 5, 5))
     totals = dict.fromkeys(("oracle-plan", "oracle-ts"), 0.0)
     for seed in (0, 1):
-        world = draw_world(environment, seed)
-        settings = telling(CocoSettings(), environment, world)
         for policy in totals:
-            study = open_study(environment, policy, seed, settings)
-            totals[policy] += sum(record.regret for record in simulate(study, environment, world))
+            totals[policy] += sum(record.regret for record in simulate(policy, environment, seed))
     assert totals["oracle-plan"] < 0.95 * totals["oracle-ts"]
 
 
 def test_planner_is_told_how_often_users_are_served():
-    environment = build_environment("diet").recruiting(Recruitment.all_at_once(2, 7))
-    settings = telling(CocoSettings(), environment, draw_world(environment, 0))
-    assert settings.steps_per_user == 7
+    environment = find_environment("diet").recruiting(Recruitment.all_at_once(2, 7))
+    study = open_study("oracle-plan", environment, draw_world(environment, 0), 0)
+    assert study.design.policy.steps_per_user == 7
 
 
-FITTING = CocoSettings(prior=KINDS, steps_per_user=5)
-STEPS = r"whole number from 1 to 1,000,000; got steps_per_user={}. Change it"
+FITTING = OraclePlan(KINDS, steps_per_user=5)
+STEPS = r"whole number from 1 to 1,000,000,000; got steps_per_user={}. Give"
 
 
 @pytest.mark.parametrize(
@@ -155,14 +150,14 @@ STEPS = r"whole number from 1 to 1,000,000; got steps_per_user={}. Change it"
     [
         (
             {"steps_per_user": None},
-            r"number of steps; got settings.steps_per_user=None. Tell oracle",
+            r"number of steps; got steps_per_user=None. Give oracle",
         ),
         ({"steps_per_user": 0}, STEPS.format("0")),
         ({"steps_per_user": -3}, STEPS.format("-3")),
         ({"steps_per_user": 2**70}, STEPS.format(2**70)),
-        ({"prior": None}, r"true population; got settings.prior=None. Give oracle-plan a Cond"),
+        ({"population": None}, r"true population; got population=None. Give oracle-plan a Cond"),
     ],
 )
 def test_planner_is_refused(changes, message):
     with pytest.raises(ConfigurationError, match=message):
-        Session(build_policy("oracle-plan", PROBLEM, replace(FITTING, **changes)))
+        replace(FITTING, **changes).build(PROBLEM)

@@ -7,10 +7,10 @@ withdrawn user's rewards, all of the context known, all arms there.
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, Study
+from cocobandits import Gaussian, RoME, Study
 from cocobandits.policies.base import SequentialPolicy
-from cocobandits.policies.registry import build_policy, policy_names
-from cocobandits.policies.rome import RomeSettings
+from cocobandits.policies.description import build
+from cocobandits.policies.registry import POLICIES
 
 ARMS = ("a", "b", "c")
 # (user, arm, reward), in the order the rewards come in; users enrol when they are first served.
@@ -22,9 +22,9 @@ SEQUENTIAL = ("hlinucb", "hlinucb-t", "gradband", "meta-ts", "ada-ts", "rome")
 
 
 def test_sequential_policies_are_these():
-    problem = Study(ARMS, {}, (0, 10), 0.5, "uniform").design.problem()
-    buildable = (name for name in policy_names() if not name.startswith("oracle"))
-    built = {name: build_policy(name, problem, CocoSettings()) for name in buildable}
+    problem = Study(ARMS, {}, Gaussian(0, 10, noise=0.5), "uniform").design.problem()
+    buildable = (name for name in POLICIES if not name.startswith("oracle"))
+    built = {name: build(POLICIES[name](), problem) for name in buildable}
     assert (
         tuple(name for name, policy in built.items() if isinstance(policy, SequentialPolicy))
         == SEQUENTIAL
@@ -33,7 +33,7 @@ def test_sequential_policies_are_these():
 
 def serve(policy, rewards=REWARDS, arms=ARMS, gap=None, **options):
     """Give rewards in their order; return the study and the ids of its decisions."""
-    study = Study(arms, {"x": (0, 4)}, (0, 10), 0.5, policy, seed=3, **options)
+    study = Study(arms, {"x": (0, 4)}, Gaussian(0, 10, noise=0.5), policy, seed=3, **options)
     ids = []
     for user, arm, reward in rewards:
         if f"user-{user}" not in study.users:
@@ -66,12 +66,13 @@ def test_a_corrected_reward_leaves_no_trace(name, number):
 @pytest.mark.parametrize("name", SEQUENTIAL)
 def test_a_retracted_reward_was_never_there(name):
     # RoME draws the bags of a reward by the number of its update, so here all are in every bag.
-    settings = CocoSettings(rome=RomeSettings(bag_share=1.0))
-    study, ids = serve(name, settings=settings)
+    policy = RoME(bag_share=1.0) if name == "rome" else name
+    study, ids = serve(policy)
     study.correct(ids[4], None)
     never = [(*each[:2], None) if number == 4 else each for number, each in enumerate(REWARDS)]
-    other, _ = serve(name, never, settings=settings)
-    np.testing.assert_allclose(probabilities(study), probabilities(other), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        probabilities(study), probabilities(serve(policy, never)[0]), rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", SEQUENTIAL)
@@ -118,8 +119,8 @@ def test_a_loaded_study_can_be_corrected(name, tmp_path):
 def test_a_study_in_the_background_is_corrected_alike(name):
     """There are no particles to move, so nothing is put off."""
     studies = []
-    for mode in ("foreground", "background"):
-        study, ids = serve(name, rejuvenate=mode)
+    for moves in ("foreground", "background"):
+        study, ids = serve(name, moves=moves)
         study.correct(ids[3], 0.5)
         studies.append(study)
     np.testing.assert_array_equal(*map(probabilities, studies))

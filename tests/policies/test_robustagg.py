@@ -11,9 +11,9 @@ from scipy.optimize import minimize_scalar
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
-from cocobandits.policies.robustagg import (
+from cocobandits.policies.baselines.robustagg import (
+    RobustAgg,
     RobustAggPolicy,
-    RobustAggSettings,
     best_share,
     upper_bounds,
 )
@@ -104,7 +104,7 @@ def test_alike_users_are_averaged_over_all_rewards():
 @pytest.mark.parametrize("dissimilarity", [0.0, 0.3, 0.9, 5.0])
 def test_bounds_match_loops_over_players_and_rewards(dissimilarity):
     scale = 8 * 0.2**2 * math.log(300)
-    policy = Session(RobustAggPolicy(PROBLEM, RobustAggSettings(300, dissimilarity)))
+    policy = Session(RobustAggPolicy(PROBLEM, RobustAgg(300, dissimilarity)))
     table = learned(policy).users.statistics
     for user in range(4):
         expected = [bound(user, arm, HISTORIES, dissimilarity, scale) for arm in range(3)]
@@ -113,7 +113,7 @@ def test_bounds_match_loops_over_players_and_rewards(dissimilarity):
 
 
 def test_the_highest_bound_is_played():
-    policy = Session(RobustAggPolicy(PROBLEM, RobustAggSettings(300, 0.3)))
+    policy = Session(RobustAggPolicy(PROBLEM, RobustAgg(300, 0.3)))
     state, scale = learned(policy), 8 * 0.2**2 * math.log(300)
     chosen = set()
     for user in range(4):
@@ -128,7 +128,7 @@ def test_the_highest_bound_is_played():
 
 def test_ties_are_shared():
     """Nobody has been given an arm; then two arms have given the same."""
-    policy = Session(RobustAggPolicy(PROBLEM, RobustAggSettings()))
+    policy = Session(RobustAggPolicy(PROBLEM, RobustAgg()))
     state = learned(policy, [[], []])
     np.testing.assert_allclose(policy.probabilities(state, 0), 1 / 3)
     alike = [(0, 0.1), (0, 0.7), (2, 0.1), (2, 0.7), (1, -1.9)]
@@ -144,7 +144,7 @@ def test_ties_are_shared():
 def test_widths_follow_the_noise_or_half_of_the_range(yes, chosen, noise, rewards):
     """Of nine and four rewards so many are high; a little less or more would turn the choice."""
     problem = Problem(2, (None,), (-2.0, 2.0), noise, rewards)
-    policy = Session(RobustAggPolicy(problem, RobustAggSettings(300, 0.3)))
+    policy = Session(RobustAggPolicy(problem, RobustAgg(300, 0.3)))
     counts = enumerate(zip(yes, (9, 4), strict=True))
     history = [(a, 2.0 if n < high else -2.0) for a, (high, size) in counts for n in range(size)]
     for deviation, arm in chosen.items():
@@ -155,7 +155,7 @@ def test_widths_follow_the_noise_or_half_of_the_range(yes, chosen, noise, reward
 
 
 def test_withdrawn_rewards_leave_no_trace():
-    policy = Session(RobustAggPolicy(PROBLEM, RobustAggSettings()))
+    policy = Session(RobustAggPolicy(PROBLEM, RobustAgg()))
     state = learned(policy)
     state, _ = policy.update(jax.random.key(0), state, 1, Statistics.empty(3))
     without = learned(policy, [HISTORIES[0], [], HISTORIES[2], HISTORIES[3]])
@@ -166,7 +166,7 @@ def test_withdrawn_rewards_leave_no_trace():
 
 
 def test_a_new_arm_comes_first_and_is_then_weighed():
-    policy = Session(RobustAggPolicy(PROBLEM, RobustAggSettings(300, 0.3)))
+    policy = Session(RobustAggPolicy(PROBLEM, RobustAgg(300, 0.3)))
     state = learned(policy)
     wider, more = policy.add_arm(jax.random.key(0), state)
     np.testing.assert_array_equal(wider.probabilities(more, 3), [0.0, 0.0, 0.0, 1.0])
@@ -192,9 +192,9 @@ def test_a_new_arm_comes_first_and_is_then_weighed():
 )
 def test_settings_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
-        RobustAggSettings(**{name: value})
+        RobustAgg(**{name: value})
 
 
 def test_a_noise_is_needed():
-    with pytest.raises(ConfigurationError, match="got reward_noise=None"):
-        Session(RobustAggPolicy(Problem(3, (None,), (-2.0, 2.0), None), RobustAggSettings()))
+    with pytest.raises(ConfigurationError, match="got noise=None"):
+        Session(RobustAggPolicy(Problem(3, (None,), (-2.0, 2.0), None), RobustAgg()))

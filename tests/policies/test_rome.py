@@ -13,20 +13,20 @@ from scipy.stats import norm
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
-from cocobandits.policies import rome
 from cocobandits.policies.base import Problem
-from cocobandits.policies.rome import RomePolicy, RomeSettings
-from cocobandits.policies.rome_algebra import (
+from cocobandits.policies.baselines import rome
+from cocobandits.policies.baselines.rome import RoME, RomePolicy
+from cocobandits.policies.baselines.rome_algebra import (
     contribution,
     exploration,
     largest_probability,
 )
-from cocobandits.policies.rome_baseline import Bags, predict
-from cocobandits.policies.rome_evidence import advantages, coefficients_without
+from cocobandits.policies.baselines.rome_baseline import Bags, predict
+from cocobandits.policies.baselines.rome_evidence import advantages, coefficients_without
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 3), (-2.0, 2.0), 0.2)
-SETTINGS = RomeSettings(shared_precision=0.3, user_precision=1.7, scale=0.6, num_bags=3)
+SETTINGS = RoME(shared_precision=0.3, user_precision=1.7, scale=0.6, num_bags=3)
 CONTEXTS = np.array([[0.4, 0.0], [-0.7, 2.0], [0.9, 1.0], [0.1, 2.0]])
 # Unequal histories, served in this order: (user, arm, reward).
 STEPS = [
@@ -176,9 +176,7 @@ def test_gain_keeps_its_digits(scale):
 
 
 def test_probabilities_are_finite_with_a_weak_prior_of_users():
-    policy = Session(
-        RomePolicy(Problem(5, (), (-2.0, 2.0), 0.2), RomeSettings(user_precision=1e-15))
-    )
+    policy = Session(RomePolicy(Problem(5, (), (-2.0, 2.0), 0.2), RoME(user_precision=1e-15)))
     state = policy.init(jax.random.key(0))
     for user in range(3):
         state = policy.enrol(state, jnp.zeros(0))
@@ -414,4 +412,4 @@ def test_a_single_candidate():
 )
 def test_settings_are_refused(name, value):
     with pytest.raises(ConfigurationError, match=f"got {name}={value}"):
-        RomeSettings(**{name: value})
+        RoME(**{name: value})

@@ -17,14 +17,15 @@ NAMES = (disk_cache._ENABLED, disk_cache._DIRECTORY, *disk_cache._STORE_ALL)
 STUDY = """
 import jax
 import cocobandits
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import Gaussian, LogDensity, NpmTS, Study
 
 loaded = []
 jax.monitoring.register_event_listener(
     lambda event, **_: event.endswith("compilation_cache/cache_hits") and loaded.append(event)
 )
-small = CocoSettings(nodes_per_arm=5, num_modes=12, inference=SmcConfig(num_particles=20))
-study = Study(["left", "right"], {}, (-2.0, 2.0), 0.2, policy="npm-ts", seed=3, settings=small)
+grid = LogDensity(nodes_per_arm=5, num_modes=12)
+policy = NpmTS(grid, num_particles=20, moves_per_block=5, max_blocks=6)
+study = Study(["left", "right"], {}, Gaussian(-2.0, 2.0, noise=0.2), policy, seed=3)
 moved = 0
 for user in range(6):
     study.enrol(f"user-{user}")

@@ -1,36 +1,32 @@
 """The worth of a learned prior: a slow loop, and a study that notices nothing."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig
+from cocobandits import LogDensity, Mixture
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.environments.registry import build_environment
+from cocobandits.environments.registry import find_environment
 from cocobandits.errors import UnsupportedError
 from cocobandits.models.base import Statistics
 from cocobandits.simulation.evaluation import Evaluation
-from cocobandits.simulation.loop import open_study, simulate, telling
+from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import draw_evaluation, draw_world
+from support.designs import small
 
 SEED = 6
-ENVIRONMENT = build_environment("diet").recruiting(Recruitment.batches(2, 2, 2))
+ENVIRONMENT = find_environment("diet").recruiting(Recruitment.batches(2, 2, 2))
 WORLD = draw_world(ENVIRONMENT, SEED)
-SETTINGS = telling(
-    CocoSettings(nodes_per_arm=5, num_modes=12, inference=SmcConfig(num_particles=20)),
-    ENVIRONMENT,
-    WORLD,
-)
+GRID = LogDensity(nodes_per_arm=5, num_modes=12)
 BATCH = draw_evaluation(ENVIRONMENT, SEED, num_users=10, num_pulls=4)
 
 
 def trained(policy):
     """Serve four users, so that there is something to have learned."""
-    study = open_study(ENVIRONMENT, policy, SEED, SETTINGS)
-    for _ in simulate(study, ENVIRONMENT, WORLD):
+    settings = small(policy, population=GRID, num_particles=20)
+    study = open_study(settings, ENVIRONMENT, WORLD, SEED)
+    for _ in serve(study, ENVIRONMENT, WORLD):
         pass
     return study
 
@@ -54,7 +50,7 @@ def slow_probabilities(study, context, statistics):
 
 def slow_evaluation(study, batch):
     """Pull by pull in reward units, with lists and loops."""
-    low, high = ENVIRONMENT.reward_range
+    low, high = ENVIRONMENT.rewards.range
     losses = []
     for user, context in enumerate(batch.cohort.contexts):
         encoded = jnp.array([float(ENVIRONMENT.context["age"].index(context["age"]))])
@@ -85,7 +81,7 @@ def test_evaluation_orders_ignorance_and_truth():
     """The truth costs a newcomer much less than knowing nothing."""
     batch = draw_evaluation(ENVIRONMENT, 1, num_users=60, num_pulls=4)
     losses = {
-        policy: Evaluation(batch).regret(open_study(ENVIRONMENT, policy, 0, SETTINGS))
+        policy: Evaluation(batch).regret(open_study(policy, ENVIRONMENT, WORLD, 0))
         for policy in ("ind-ts", "oracle-ts")
     }
     assert losses["oracle-ts"] < 0.6 * losses["ind-ts"]
@@ -114,7 +110,7 @@ def test_evaluation_changes_nothing(policy):
 
 def test_batch_is_fixed_by_the_seed_alone():
     again = draw_evaluation(ENVIRONMENT, SEED, 10, 4)
-    other_plan = draw_evaluation(build_environment("diet"), SEED, 10, 4)
+    other_plan = draw_evaluation(find_environment("diet"), SEED, 10, 4)
     for batch in (again, other_plan):
         for one, other in zip(jax.tree.leaves(BATCH), jax.tree.leaves(batch), strict=True):
             np.testing.assert_array_equal(one, other)
@@ -131,16 +127,17 @@ def test_newcomers_are_not_the_users_of_the_run():
 
 
 def test_policy_without_beliefs_cannot_be_evaluated():
-    study = open_study(ENVIRONMENT, "uniform", 0, replace(SETTINGS, prior=None))
+    study = open_study("uniform", ENVIRONMENT, WORLD, 0)
     with pytest.raises(UnsupportedError, match="holds beliefs; got policy='uniform'"):
         Evaluation(BATCH).regret(study)
 
 
 def test_newcomers_with_gaps_are_served_like_anybody_else():
     """Gaps make beliefs of another shape: together, and one newcomer at a time."""
-    environment = build_environment("survey-missing").recruiting(Recruitment.batches(1, 2, 2))
-    settings = CocoSettings(num_components=2, rank=0, inference=SmcConfig(num_particles=10))
-    study = open_study(environment, "npm-ts", SEED, settings)
+    environment = find_environment("survey-missing").recruiting(Recruitment.batches(1, 2, 2))
+    mixture = Mixture(num_components=2, rank=0)
+    settings = small("npm-ts", population=mixture, num_particles=10)
+    study = open_study(settings, environment, draw_world(environment, SEED), SEED)
     batch = draw_evaluation(environment, SEED, num_users=8, num_pulls=3)
     gaps = {sum(value is None for value in each.values()) for each in batch.cohort.contexts}
     assert 0 in gaps

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from cocobandits import CocoSettings
+from cocobandits import simulate
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.environments.registry import build_environment
-from cocobandits.simulation.loop import open_study, simulate
+from cocobandits.environments.registry import find_environment
 from cocobandits.simulation.world import draw_world
 
 
@@ -26,11 +25,9 @@ def test_all_at_once_is_one_batch():
 
 def test_policies_meet_the_same_users_and_noise():
     """Where two policies pull the same arm in the same step, the reward is the same."""
-    environment = build_environment("mixture")
     runs = {}
     for policy in ("uniform", "ind-ts"):
-        study = open_study(environment, policy, 3, CocoSettings())
-        run = simulate(study, environment, draw_world(environment, 3))
+        run = simulate(policy, "mixture", 3)
         runs[policy] = [next(run) for _ in range(120)]
     pairs = list(zip(runs["uniform"], runs["ind-ts"], strict=True))
     same = [(left, right) for left, right in pairs if left.arm == right.arm]
@@ -40,10 +37,9 @@ def test_policies_meet_the_same_users_and_noise():
 
 
 def test_regret_is_on_means():
-    environment = build_environment("diet")
+    environment = find_environment("diet")
     world = draw_world(environment, 0)
-    study = open_study(environment, "uniform", 0, CocoSettings())
-    for record in simulate(study, environment, world):
+    for record in simulate("uniform", environment, 0):
         means = world.cohort.arm_means[record.user]
         assert record.regret == means.max() - means[record.arm]
         np.testing.assert_allclose(record.probability, 1 / 3)

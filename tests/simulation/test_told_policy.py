@@ -1,18 +1,16 @@
 """A policy that is told the truth decides as the population conditioned by hand would."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import norm
 
-from cocobandits import CocoSettings
+from cocobandits import GIDS, MTTS, CoIDS, Gaussian, OracleTS, Study, simulate
 from cocobandits.environments.diet import AGE_GROUPS
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.environments.registry import build_environment
+from cocobandits.environments.registry import find_environment
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.gaussian_mixture import ConditionalMixture
-from cocobandits.simulation.loop import open_study, simulate, telling
+from cocobandits.simulation.loop import open_study
 from cocobandits.simulation.world import draw_world
 
 # The diet in its own units, from the words of the paper: low metabolism first.
@@ -51,10 +49,9 @@ def independent_best(mean, deviations):
 
 def test_told_policy_conditions_the_population_in_reward_units():
     """Units run from -0.5 to 3.5; every decision of three users, one per age group."""
-    environment = build_environment("diet")
+    environment = find_environment("diet")
     world = draw_world(environment, 0)
-    settings = telling(CocoSettings(), environment, world)
-    study = open_study(environment, "oracle-ts", 5, settings)
+    study = open_study("oracle-ts", environment, world, 5)
     generator = np.random.default_rng(8)
     largest = 0.0
     for age in AGE_GROUPS:
@@ -72,28 +69,43 @@ def test_told_policy_conditions_the_population_in_reward_units():
     assert largest > 0.1
 
 
-def test_telling_keeps_the_other_settings():
-    environment = build_environment("diet")
-    world = draw_world(environment, 0)
-    told = telling(CocoSettings(nodes_per_arm=7), environment, world)
-    assert told.steps_per_user == environment.recruitment.steps_per_user
-    assert replace(told, prior=None, steps_per_user=None) == CocoSettings(nodes_per_arm=7)
+def informed(policy, environment, seed=0):
+    return open_study(policy, environment, draw_world(environment, seed), 0).design.policy
+
+
+def test_informed_policies_keep_their_other_settings():
+    environment = find_environment("diet")
+    assert informed(CoIDS(num_particles=7), environment) == CoIDS(
+        num_particles=7, steps_per_user=environment.recruitment.steps_per_user
+    )
+    assert informed(CoIDS(steps_per_user=2), environment) == CoIDS(steps_per_user=2)
+    assert informed(GIDS(num_particles=7), environment) == GIDS(num_particles=7)
+    told = informed("oracle-ts", environment)
     # (r - 1.5) · 1 for a range of width four; the low metabolism likes plan 2 best.
-    np.testing.assert_allclose(np.array(told.prior.means)[0, :, 0], [-0.5, 1.0, -1.5])
+    np.testing.assert_allclose(np.array(told.population.means)[0, :, 0], [-0.5, 1.0, -1.5])
+
+
+def test_mixed_model_is_known_in_standardised_units():
+    """Rewards of the environment span 6, and standardised ones 4."""
+    environment = find_environment("lmm")
+    told, truth = informed(MTTS(prior_users=3.0), environment), environment.mixed_model
+    assert (told.design, told.prior_users) == (truth["design"], 3.0)
+    for name in ("coefficient_mean", "coefficient_deviation", "user_deviation"):
+        assert getattr(told, name) == pytest.approx(truth[name] * 4 / 6, rel=1e-12)
+    assert informed("mtts", find_environment("diet")) == MTTS()
 
 
 def test_population_is_told_in_the_units_of_the_range_in_use():
     """The same decisions in reward units, on the declared range and on one twice as wide."""
-    environment = build_environment("diet")
+    environment = find_environment("diet")
     world = draw_world(environment, 0)
     decisions = []
-    for reward_range in (None, (-3.0, 5.0)):
-        settings = telling(CocoSettings(), environment, world, reward_range)
-        study = open_study(environment, "oracle-ts", 0, settings, reward_range)
+    for rewards in (None, Gaussian(-3.0, 5.0, noise=NOISE)):
+        study = open_study("oracle-ts", environment, world, 0, rewards)
         study.enrol("ann", {"age": "old"})
         study.reward(study.decide("ann").id, 1.2)
         decisions.append(study.decide("ann"))
-    assert study.design.reward_range == (-3.0, 5.0)
+    assert study.design.rewards.range == (-3.0, 5.0)
     np.testing.assert_allclose(
         *(list(decision.probabilities.values()) for decision in decisions), atol=1e-6
     )
@@ -101,22 +113,16 @@ def test_population_is_told_in_the_units_of_the_range_in_use():
 
 def test_told_policy_serves_two_runs_of_the_mixed_model_differently():
     """The coefficients differ between seeds, and so does what the policy is told."""
-    environment = build_environment("lmm")
-    priors = [
-        telling(CocoSettings(), environment, draw_world(environment, seed)).prior
-        for seed in (0, 0, 1)
-    ]
+    environment = find_environment("lmm")
+    priors = [informed("oracle-ts", environment, seed).population for seed in (0, 0, 1)]
     assert priors[0] == priors[1] != priors[2]
 
 
 def test_told_policy_loses_little_on_its_own_population():
     """Twenty newcomers of the mixture, three decisions each: far less regret than chance."""
-    environment = build_environment("mixture")
-    world = draw_world(environment, 2)
     totals = {}
     for policy in ("oracle-ts", "uniform"):
-        study = open_study(environment, policy, 2, telling(CocoSettings(), environment, world))
-        run = simulate(study, environment, world)
+        run = simulate(policy, "mixture", 2)
         totals[policy] = sum(next(run).regret for _ in range(60))
     assert totals["oracle-ts"] < 0.35 * totals["uniform"]
 
@@ -132,21 +138,21 @@ PLAIN = ConditionalMixture.from_arrays(
 @pytest.mark.parametrize(
     ("prior", "message"),
     [
-        (None, r"the true population; got settings.prior=None. Give oracle-ts a Conditional"),
-        (ZEROS, r"a population of 3 arms; got num_arms=2 in settings.prior"),
+        (None, r"the true population; got population=None. Give oracle-ts a Conditional"),
+        (ZEROS, r"a population of 3 arms; got num_arms=2. Give a mean for every arm"),
         (PLAIN, r"Expected 4 terms for these features; got num_terms=2"),
     ],
 )
 def test_told_policy_is_refused(prior, message):
-    settings = CocoSettings(prior=prior)
+    diet = find_environment("diet")
     with pytest.raises(ConfigurationError, match=message):
-        open_study(build_environment("diet"), "oracle-ts", 0, settings)
+        Study(diet.arms, diet.context, diet.rewards, OracleTS(prior))
 
 
 def test_features_on_another_range_are_refused():
     """Coefficients of a population are per standardised feature."""
-    environment = build_environment("mixture").recruiting(Recruitment.all_at_once(2, 1))
+    environment = find_environment("mixture").recruiting(Recruitment.all_at_once(2, 1))
     world = draw_world(environment, 0)
     environment.context = {"x": (0.0, 5.0)}
     with pytest.raises(ConfigurationError, match=r"continuous features on \(-1.0, 1.0\).*x=\(0.0"):
-        telling(CocoSettings(), environment, world)
+        open_study("oracle-ts", environment, world, 0)

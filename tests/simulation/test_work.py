@@ -7,40 +7,39 @@ be explained, not timed; a bound that lies far above the count is there to be lo
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from cocobandits.environments.registry import build_environment
+from cocobandits import Study
+from cocobandits.environments.registry import find_environment
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change, HistoryPath
-from cocobandits.policies import coco
-from cocobandits.policies.settings import PRESETS
-from cocobandits.simulation.loop import open_study
+from cocobandits.policies.coco import policy as coco
 
 # Two studies of the same design in a new process, 60 interactions of 15 users each.
 RUN = """
 import itertools, json
-from dataclasses import replace
 import jax
-from cocobandits.environments.registry import build_environment
-from cocobandits.policies.settings import PRESETS
-from cocobandits.simulation.loop import open_study, simulate
+from cocobandits import GIDS, PaperLogDensity
+from cocobandits.environments.registry import find_environment
+from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import draw_world
 
 compiled = []
 jax.monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: compiled.extend([event] * event.endswith("compile_duration"))
 )
-paper = PRESETS["paper"]
-settings = replace(paper, nodes_per_arm=8, inference=replace(paper.inference, num_particles=40))
-environment = build_environment("mixture")
+policy = GIDS(PaperLogDensity(nodes_per_arm=8), num_particles=40)
+environment = find_environment("mixture")
 counts = []
 for seed in (0, 1):
-    study, before = open_study(environment, "gids", seed, settings), len(compiled)
+    world = draw_world(environment, seed)
+    study, before = open_study(policy, environment, world, seed), len(compiled)
     evaluations = 0
-    for _ in itertools.islice(simulate(study, environment, draw_world(environment, seed)), 60):
+    for _ in itertools.islice(serve(study, environment, world), 60):
         evaluations += study.health.num_moves + len(study.health.temperatures)
     counts.append({"compilations": len(compiled) - before, "evaluations": evaluations})
 print(json.dumps(counts))
@@ -81,9 +80,10 @@ def test_likelihoods_are_evaluated_when_moves_are_due_and_not_otherwise(counts):
 
 @pytest.mark.parametrize(("policy", "what"), MOST_BYTES)
 def test_bytes_of_what_is_computed_most(policy, what):
-    """Ask the compiler, for the presets at their full size."""
-    settings = PRESETS["paper" if policy == "gids" else "learned"]
-    study = open_study(build_environment("mixture"), policy, 0, settings, (-2.0, 2.0))
+    """Ask the compiler, for the default settings at their full size."""
+    mixture = find_environment("mixture")
+    rewards = replace(mixture.rewards, low=-2.0, high=2.0)
+    study = Study(mixture.arms, mixture.context, rewards, policy)
     learner, state = study._policy, study._state
     nobody = Statistics.empty(3)
     if what == "gradient":

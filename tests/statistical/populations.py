@@ -12,9 +12,9 @@ from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import PopulationModel, Statistics
 from cocobandits.models.histories import Change, HistoryPath, UserTable
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
-from cocobandits.policies.acquisitions.npm_ts import ThompsonSampling
 from cocobandits.policies.base import Problem
-from cocobandits.policies.coco import CocoPolicy
+from cocobandits.policies.coco.npm_ts import ThompsonSampling
+from cocobandits.policies.coco.policy import CocoPolicy
 from support.sessions import Session, SessionState
 
 

@@ -1,8 +1,7 @@
 """The hazard of too few moves: a policy that trusts its particles stops exploring.
 
 After resampling, particles are copies. The effective sample size calls them healthy; if they are
-hardly moved, by one move that does not know the users, the population looks known where it is not,
-and `coids` settles for the wrong arm. In
+hardly moved, the population looks known where it is not, and `coids` settles for the wrong arm. In
 environment `lmm`, where all users share what is to be learned, that costs more than learning
 nothing from other users. The correlation with the ancestors shows it.
 """
@@ -13,17 +12,21 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig
-from cocobandits.environments.registry import build_environment
-from cocobandits.simulation.loop import open_study, simulate
+from cocobandits import CoIDS, IndTS, LogDensity, Study
+from cocobandits.environments.registry import find_environment
+from cocobandits.policies.description import PolicySettings
+from cocobandits.simulation.loop import serve
 from cocobandits.simulation.world import draw_world
 
 # A smaller model than the default, with its budget of moves. The first seeds of the slow test: of
-# its ten, two (1 and 5) have less regret with one move than with the default moves.
+# its ten, two (1 and 8) have less regret with one move than with the default moves.
 NUM_PARTICLES, SEEDS = 60, (0, 1, 2)
-TOO_FEW = SmcConfig(NUM_PARTICLES, 0.4, moves="scales", moves_per_block=1, max_blocks=1)
-DEFAULT = SmcConfig(NUM_PARTICLES, 0.4, max_blocks=5)
-ENVIRONMENT = build_environment("lmm")
+GRID = LogDensity(nodes_per_arm=12, num_modes=120)
+ENVIRONMENT = find_environment("lmm")
+
+
+TOO_FEW = CoIDS(GRID, NUM_PARTICLES, moves_per_block=1, max_blocks=1)
+DEFAULT = CoIDS(GRID, NUM_PARTICLES)
 
 
 class Outcome(NamedTuple):
@@ -35,12 +38,11 @@ class Outcome(NamedTuple):
 
 
 @cache
-def play(seed: int, policy: str, inference: SmcConfig) -> Outcome:
-    """Run a policy in the whole environment."""
-    settings = CocoSettings(nodes_per_arm=12, num_modes=120, inference=inference)
-    study = open_study(ENVIRONMENT, policy, seed, settings)
+def play(seed: int, policy: PolicySettings) -> Outcome:
+    """Run a policy in the whole environment; it does not know how often users are served."""
+    study = Study(ENVIRONMENT.arms, ENVIRONMENT.context, ENVIRONMENT.rewards, policy, seed=seed)
     regret, ess, correlations = 0.0, [], []
-    for record in simulate(study, ENVIRONMENT, draw_world(ENVIRONMENT, seed)):
+    for record in serve(study, ENVIRONMENT, draw_world(ENVIRONMENT, seed)):
         regret += record.regret
         if study.health is not None:
             ess.append(study.health.ess)
@@ -50,8 +52,8 @@ def play(seed: int, policy: str, inference: SmcConfig) -> Outcome:
 
 def tell(seed: int) -> tuple[Outcome, Outcome, float]:
     """Play with one move, with the default moves and alone, and print what came of it."""
-    starved, healthy = play(seed, "coids", TOO_FEW), play(seed, "coids", DEFAULT)
-    alone = play(seed, "ind-ts", DEFAULT).regret
+    starved, healthy = play(seed, TOO_FEW), play(seed, DEFAULT)
+    alone = play(seed, IndTS()).regret
     for name, outcome in (("one move", starved), ("default moves", healthy)):
         print(
             f"\nseed {seed}, {name}: regret {outcome.regret:.1f} (ind-ts {alone:.1f}), start "
@@ -86,8 +88,6 @@ def test_too_few_moves_cost_regret_on_average():
 
 
 def test_a_starved_learner_can_do_worse_than_one_that_learns_from_nobody_else():
-    worst = max(
-        play(seed, "coids", TOO_FEW).regret / play(seed, "ind-ts", DEFAULT).regret for seed in SEEDS
-    )
+    worst = max(play(seed, TOO_FEW).regret / play(seed, IndTS()).regret for seed in SEEDS)
     print(f"\none move: at worst {worst:.2f} of ind-ts")
     assert worst > 1

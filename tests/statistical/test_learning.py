@@ -2,51 +2,43 @@
 
 Environment `mixture` with the paper's constants: 150 users, five decisions each. All policies meet
 the same users and the same noise. The quick version has eight nodes per arm, the slow one is the
-paper's preset.
+paper's settings.
 """
 
-from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from cocobandits import CocoSettings
-from cocobandits.environments.registry import build_environment
-from cocobandits.policies.settings import PRESETS
-from cocobandits.simulation.loop import open_study, simulate
-from cocobandits.simulation.world import draw_world
+from cocobandits import GIDS, IndTS, NpmTS, PaperLogDensity, simulate
+from cocobandits.policies.description import PolicySettings
 
-PRESET = PRESETS["paper"]
-COARSE = replace(PRESET, nodes_per_arm=8)
+COARSE = PaperLogDensity(nodes_per_arm=8)
 
 
 @cache
-def total_regret(policy: str, seed: int, settings: CocoSettings) -> float:
+def total_regret(policy: PolicySettings, seed: int) -> float:
     """Simulate a whole study."""
-    environment = build_environment("mixture")
-    study = open_study(environment, policy, seed, settings)
-    world = draw_world(environment, seed)
-    return sum(record.regret for record in simulate(study, environment, world))
+    return sum(record.regret for record in simulate(policy, "mixture", seed))
 
 
-def check(policy: str, seed: int, settings: CocoSettings) -> None:
+def check(policy: PolicySettings, seed: int) -> None:
     """Compare with independent Thompson sampling on the same users."""
-    ours, alone = (total_regret(name, seed, settings) for name in (policy, "ind-ts"))
+    ours, alone = (total_regret(each, seed) for each in (policy, IndTS()))
     print(
-        f"\nmixture, seed {seed}, {settings.nodes_per_arm} nodes: "
-        f"{policy} {ours:.1f}, ind-ts {alone:.1f}, ratio {ours / alone:.2f}"
+        f"\nmixture, seed {seed}, {policy.population}: "
+        f"{policy.name} {ours:.1f}, ind-ts {alone:.1f}, ratio {ours / alone:.2f}"
     )
     assert ours < 0.4 * alone
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("policy", ["npm-ts", "gids"])
+@pytest.mark.parametrize("policy", [NpmTS(COARSE), GIDS(COARSE)], ids=["npm-ts", "gids"])
 def test_regret_is_below_two_fifths_of_independent_thompson_sampling(policy, seed):
-    check(policy, seed, COARSE)
+    check(policy, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("policy", ["npm-ts", "gids"])
-def test_regret_of_the_preset_is_below_two_fifths(policy, seed):
-    check(policy, seed, PRESET)
+@pytest.mark.parametrize("policy", [NpmTS(), GIDS()], ids=["npm-ts", "gids"])
+def test_regret_of_the_papers_settings_is_below_two_fifths(policy, seed):
+    check(policy, seed)

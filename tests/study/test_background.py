@@ -13,25 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import Gaussian, LogDensity, Study
 from cocobandits.errors import ConfigurationError, ConflictError, NumericalError
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change
-from support.designs import SMALL
+from support.designs import small
 
 MOST_SECONDS = 120
 
 
-def make_study(rejuvenate="background", policy="npm-ts", **changes) -> Study:
-    design = {
-        "arms": ["plan-1", "plan-2"],
-        "context": {"age": (18, 90)},
-        "reward_range": (-2.0, 2.0),
-        "reward_noise": 0.1,
-        "settings": SMALL,
-        "seed": 2,
-    }
-    return Study(**(design | changes), policy=policy, rejuvenate=rejuvenate)
+def make_study(moves="background", policy="npm-ts", **changes) -> Study:
+    settings, rewards = small(policy, **changes), Gaussian(-2.0, 2.0, noise=0.1)
+    return Study(["plan-1", "plan-2"], {"age": (18, 90)}, rewards, settings, seed=2, moves=moves)
 
 
 class Gate:
@@ -321,14 +314,14 @@ def test_saving_waits_for_the_moves(tmp_path):
     assert study.adoptions
     assert study._learner.background._job is None
     for mode in ("foreground", "background"):
-        loaded = Study.load(path, rejuvenate=mode)
+        loaded = Study.load(path, moves=mode)
         assert loaded.adoptions == study.adoptions
         assert_same_bits(loaded, study)
         assert (loaded._learner.background is None) == (mode == "foreground")
     go_on(loaded)
     loaded.catch_up()
     assert loaded.adoptions[: len(study.adoptions)] == study.adoptions
-    again = Study.load(path, rejuvenate=loaded.adoptions)
+    again = Study.load(path, moves=loaded.adoptions)
     assert go_on(again) == [
         loaded.decision(f"d{number}") for number in range(study.num_decisions, loaded.num_decisions)
     ]
@@ -344,11 +337,11 @@ def test_policy_without_particles_has_nothing_to_move(policy):
 
 @pytest.mark.parametrize("mode", ["later", "", None, 3, [(1, 2)], [(1, 2, "3")]])
 def test_other_modes_are_refused(mode, tmp_path):
-    told = r"Expected rejuvenate in \('foreground', 'background'\).*got rejuvenate="
+    told = r"Expected moves in \('foreground', 'background'\).*got moves="
     with pytest.raises(ConfigurationError, match=told):
         make_study(mode)
     with pytest.raises(ConfigurationError, match=told):
-        Study.load(tmp_path / "none.study", rejuvenate=mode)
+        Study.load(tmp_path / "none.study", moves=mode)
 
 
 def test_thread_does_not_hold_on_to_the_study():
@@ -365,9 +358,9 @@ def test_thread_does_not_hold_on_to_the_study():
 
 
 _ENDING = """
-from cocobandits import CocoSettings, SmcConfig, Study
-settings = CocoSettings(nodes_per_arm=6, num_modes=20, inference=SmcConfig(num_particles=40))
-study = Study(["a", "b"], {}, (-2, 2), 0.1, settings=settings, rejuvenate="background")
+from cocobandits import CoIDS, Gaussian, LogDensity, Study
+policy = CoIDS(LogDensity(nodes_per_arm=6, num_modes=20), num_particles=40)
+study = Study(["a", "b"], {}, Gaussian(-2, 2, noise=0.1), policy, moves="background")
 while study._learner.background._job is None:
     study.enrol(str(study.num_decisions))
     study.reward(study.decide(str(study.num_decisions)).id, 1.7)
@@ -382,16 +375,16 @@ def test_interpreter_ends_in_order():
     assert done.stderr == ""
 
 
-LONG = CocoSettings(
-    nodes_per_arm=8,
-    num_modes=40,
-    inference=SmcConfig(num_particles=40, max_blocks=30, correlation_target=1e-9),
-)
+LONG = {
+    "population": LogDensity(nodes_per_arm=8, num_modes=40),
+    "max_blocks": 30,
+    "correlation_target": 1e-9,
+}
 
 
 def test_calls_are_much_shorter_than_moves():
     """Measure decisions and rewards while real moves, compiled or not, take their time."""
-    study = make_study(settings=LONG, policy="coids")
+    study = make_study(policy="coids", **LONG)
     study.enrol("anna", {"age": 34})
     empty = Statistics.empty(2)
     study._policy.reweigh(

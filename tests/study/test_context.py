@@ -4,25 +4,25 @@ import jax
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import Gaussian, LogDensity, Study
 from cocobandits.errors import ConfigurationError, ConflictError, InputError, UnknownNameError
 from cocobandits.study.completion import NUM_POINTS
 from cocobandits.study.context import Feature
+from support.designs import small
 
-SMALL = CocoSettings(
-    nodes_per_arm=5,
-    nodes_per_feature=4,
-    num_modes=12,
-    precision="double",  # log-evidences are compared
-    inference=SmcConfig(num_particles=20, ess_threshold=0.02, stage_threshold=0.01),
-)
+SMALL = {
+    # In double precision, since log-evidences are compared.
+    "population": LogDensity(nodes_per_arm=5, num_modes=12, precision="double"),
+    "num_particles": 20,
+    "ess_threshold": 0.02,
+    "stage_threshold": 0.01,
+}
 CONTEXT = {"age": (20.0, 60.0), "sex": ["f", "m", "x"], "smoker": bool}
 ANNA = {"age": 34.1, "sex": "m", "smoker": True}
 
 
-def make_study(policy="mtts", **changes) -> Study:
-    design = {"context": CONTEXT, "reward_range": (0, 4), "reward_noise": 0.3} | changes
-    return Study(["a", "b"], policy=policy, settings=SMALL, seed=3, **design)
+def make_study(policy="mtts", context=CONTEXT) -> Study:
+    return Study(["a", "b"], context, Gaussian(0, 4, noise=0.3), small(policy, **SMALL), seed=3)
 
 
 def table_of(study):

@@ -2,17 +2,11 @@
 
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study, policy_names
+from cocobandits import Bernoulli, Bounded, Gaussian, Study, policy_names
 from cocobandits.models.gaussian_mixture import ConditionalMixture
-from cocobandits.policies.registry import describe_model
 from cocobandits.study import Description
+from support.designs import small, small_by_size
 
-SMALL = CocoSettings(
-    nodes_per_arm=4,
-    num_modes=8,
-    num_components=2,
-    inference=SmcConfig(num_particles=8, max_blocks=1),
-)
 PRIOR = ConditionalMixture.from_arrays([[0.0]], [[[0.5], [0.1]]], [[[[0.2]], [[0.1]]]])
 
 
@@ -21,10 +15,8 @@ def make_study() -> Study:
     study = Study(
         ["walk", "swim", "rest"],
         context,
-        (0, 10),
-        0.5,
-        policy="ind-ts",
-        maximise=False,
+        Gaussian(0, 10, noise=0.5, maximise=False),
+        "ind-ts",
         floor={"walk": 0.05},
     )
     study.enrol("anna", {"age": 34, "sex": "f"})
@@ -67,33 +59,28 @@ def test_description_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("rewards", "words"),
     [
-        ({"rewards": "bernoulli"}, "bernoulli, 0 or 1, higher is better"),
-        (
-            {"reward_range": (-1, 1), "rewards": "bounded"},
-            "bounded, -1 to 1, noise learned, higher is better",
-        ),
-        (
-            {"reward_range": (0, 2.5), "reward_noise": 0.25},
-            "gaussian, 0 to 2.5, noise 0.25, higher is better",
-        ),
+        (Bernoulli(), "bernoulli, 0 or 1, higher is better"),
+        (Bounded(-1, 1), "bounded, -1 to 1, noise learned, higher is better"),
+        (Gaussian(0, 2.5, noise=0.25), "gaussian, 0 to 2.5, noise 0.25, higher is better"),
     ],
 )
-def test_rewards_in_words(changes, words):
-    told = str(Study(["a", "b"], {}, policy="uniform", **changes).describe())
+def test_rewards_in_words(rewards, words):
+    told = str(Study(["a", "b"], {}, rewards, "uniform").describe())
     assert f"rewards     {words}\n" in told
     assert "feature" not in told
 
 
 @pytest.mark.parametrize("policy", policy_names())
 def test_population_is_the_one_that_the_policy_learns(policy):
-    settings = CocoSettings(prior=PRIOR, steps_per_user=3)
-    study = Study(["a", "b"], {}, (0, 1), 0.1, policy=policy, settings=settings)
+    settings = small(policy, PRIOR, steps_per_user=3)
+    study = Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), settings)
     told = study.describe().model
-    assert told == describe_model(study.design.problem(), settings, policy)
-    assert (told.name == "none") == (policy not in ("coids", "npm-ts", "gids"))
-    assert told.reason
+    if policy in ("coids", "npm-ts", "gids"):
+        assert told == ("log-density", "it was asked for")
+    else:
+        assert told == ("none", f"{policy} does not learn a population")
 
 
 def test_added_arm_is_described():
@@ -105,7 +92,8 @@ def test_added_arm_is_described():
 def test_the_choice_of_a_model_is_logged(caplog):
     """At the start, and when another arm asks for another model."""
     caplog.set_level("INFO", logger="cocobandits")
-    study = Study(["a", "b", "c"], {}, (0.0, 10.0), 0.5, "npm-ts", settings=SMALL)
+    settings = small_by_size("npm-ts", num_particles=8, max_blocks=1)
+    study = Study(["a", "b", "c"], {}, Gaussian(0.0, 10.0, noise=0.5), settings)
     assert caplog.messages[-1].startswith("Population model: log-density, since a grid fits 3 arms")
     study.add_arm("d")
     assert caplog.messages[-1].startswith("Population model: mixture, since a grid of 4 arms")

@@ -4,23 +4,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import Gaussian, LogDensity, Study
 from cocobandits.errors import ConfigurationError, InputError
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from support.designs import small
 
 TRUE_NOISE = 0.1
-SMALL = CocoSettings(
-    nodes_per_arm=8,
-    num_modes=15,
-    precision="double",  # runs of two scales are compared, and rounding would part them
-    inference=SmcConfig(num_particles=60),
-    prior=ConditionalMixture.from_arrays([[0.0]], [[[0.5], [0.1]]], [[[[0.2]], [[0.1]]]]),
-)
+REWARDS = Gaussian(-2.0, 2.0)
+# In double precision: runs of two scales are compared, and rounding would part them.
+GRID = LogDensity(nodes_per_arm=8, num_modes=15, precision="double")
+PRIOR = ConditionalMixture.from_arrays([[0.0]], [[[0.5], [0.1]]], [[[[0.2]], [[0.1]]]])
 
 
-def make_study(policy="coids", noise=None, **changes) -> Study:
-    design = {"reward_range": (-2.0, 2.0), "settings": SMALL} | changes
-    return Study(["a", "b"], {}, reward_noise=noise, policy=policy, seed=1, **design)
+def make_study(policy="coids", rewards=REWARDS) -> Study:
+    settings = small(policy, PRIOR, population=GRID, num_particles=60)
+    return Study(["a", "b"], {}, rewards, settings, seed=1)
 
 
 def serve(study, num_users, per_user, scale=1.0):
@@ -54,7 +52,7 @@ def test_noise_is_learned(learned):
 
 def test_noise_is_in_units_of_reward(learned):
     """Rewards 1024 times as large, which loses no bit: the same decisions, noise as much larger."""
-    scaled = make_study(reward_range=(-2048.0, 2048.0))
+    scaled = make_study(rewards=Gaussian(-2048.0, 2048.0))
     serve(scaled, num_users=4, per_user=3, scale=1024.0)
     plain = serve(make_study(), num_users=4, per_user=3)
     for name, factor in (("noise", 1024), ("arm lengthscale", 1024), ("amplitude", 1)):
@@ -106,7 +104,7 @@ def test_learned_noise_is_diagnosed_and_stored(learned, tmp_path):
     learned.save(tmp_path / "one.study")
     loaded = Study.load(tmp_path / "one.study")
     assert loaded.design == learned.design
-    assert loaded.design.reward_noise is None
+    assert loaded.design.rewards.noise is None
     assert loaded.hyperparameters() == learned.hyperparameters()
     assert loaded.explain("3") == learned.explain("3")
     assert loaded.diagnose() == found
@@ -120,7 +118,7 @@ def test_policies_with_particles_learn_it(policy):
 
 @pytest.mark.parametrize("policy", ["mtts", "ind-ts", "oracle-ts", "oracle-plan"])
 def test_policies_that_must_be_told_say_so(policy):
-    message = r"known noise.*got reward_noise=None. Give reward_noise, or choose .*coids"
+    message = r"known noise.*got noise=None. Give the rewards a noise, or choose .*coids"
     with pytest.raises(ConfigurationError, match=message):
         make_study(policy)
 
@@ -133,14 +131,16 @@ def test_uniform_needs_no_noise():
 def test_limits_of_rewards_do_not_need_the_noise():
     """Half the width of the range on either side."""
     study = make_study()
-    assert study.design.reward_limits == (-4.0, 4.0)
+    assert study.design.rewards.bounds == (-4.0, 4.0)
     study.enrol("anna")
     with pytest.raises(InputError, match="from -4 to 4"):
         study.reward(study.decide("anna").id, 4.1)
 
 
 def test_known_noise_is_not_learned():
-    study = serve(make_study(noise=TRUE_NOISE), num_users=2, per_user=2)
+    study = serve(
+        make_study(rewards=Gaussian(-2.0, 2.0, noise=TRUE_NOISE)), num_users=2, per_user=2
+    )
     assert "noise" not in study.hyperparameters()
     for told in study.explain("0").arms.values():
         assert told.uncertainty.noise == pytest.approx(TRUE_NOISE**2, rel=1e-12)

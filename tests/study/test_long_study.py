@@ -4,13 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import Gaussian, Mixture, Study
+from support.designs import small
 
-SMALL = CocoSettings(
-    model="mixture",
-    num_components=3,
-    inference=SmcConfig(num_particles=30, max_blocks=2),
-)
+SMALL = {"population": Mixture(num_components=3), "num_particles": 30, "max_blocks": 2}
 CONTEXT = {"age": (20.0, 60.0), "sex": ["f", "m", "x"], "smoker": bool}
 PEOPLE = [
     {"age": 34, "sex": "m", "smoker": True},
@@ -22,11 +19,9 @@ PEOPLE = [
 ]
 
 
-def make_study(policy="coids", rejuvenate="foreground", **changes) -> Study:
-    design = {"settings": SMALL, "floor": 0.04, "maximise": False} | changes
-    return Study(
-        ["a", "b"], CONTEXT, (0, 4), 0.3, policy=policy, seed=7, rejuvenate=rejuvenate, **design
-    )
+def make_study(policy="coids", moves="foreground", floor=0.04) -> Study:
+    rewards = Gaussian(0, 4, noise=0.3, maximise=False)
+    return Study(["a", "b"], CONTEXT, rewards, small(policy, **SMALL), floor, 7, moves)
 
 
 def serve(study, user, value, eligible=None):
@@ -103,7 +98,7 @@ def test_background_catches_up_with_the_foreground():
     """The same arms are given in both, so that both meet the same rewards."""
     studies = []
     for mode in ("foreground", "background"):
-        study = make_study(rejuvenate=mode, floor=0.0)
+        study = make_study(moves=mode, floor=0.0)
         for part in (begin, change, finish):
             blindly(study)
             part(study)
@@ -128,13 +123,13 @@ def blindly(study):
 
 def test_adoptions_repeat_it_bit_for_bit(tmp_path):
     """Also from a file that was saved in the middle."""
-    study = make_study(rejuvenate="background")
+    study = make_study(moves="background")
     made = begin(study)
     study.save(tmp_path / "one.study")
     made += [*change(study), *finish(study)]
     study.catch_up()
     assert len(study.adoptions) > 1
-    again = make_study(rejuvenate=study.adoptions)
+    again = make_study(moves=study.adoptions)
     found = begin(again)
     again.save(tmp_path / "other.study")  # waits, as the first one did
     found += [*change(again), *finish(again)]
@@ -142,7 +137,7 @@ def test_adoptions_repeat_it_bit_for_bit(tmp_path):
     assert found == made
     assert again.adoptions == study.adoptions
     assert fingerprint(again) == fingerprint(study)
-    loaded = Study.load(tmp_path / "one.study", rejuvenate=study.adoptions)
+    loaded = Study.load(tmp_path / "one.study", moves=study.adoptions)
     rest = [*change(loaded), *finish(loaded)]
     loaded.catch_up()
     assert rest == made[-len(rest) :]

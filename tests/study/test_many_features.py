@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
-from cocobandits.errors import ConfigurationError
+from cocobandits import Gaussian, Mixture, Study
 from cocobandits.models.base import Statistics
 from cocobandits.models.mixture import MixtureConfig, MixtureModel
+from support.designs import small
 
-SMALL = CocoSettings(num_components=8, inference=SmcConfig(num_particles=40, max_blocks=1))
+SMALL = {"population": Mixture(), "max_blocks": 1}
 FEATURES = {f"f{number}": (0.0, 1.0) for number in range(20)}
 
 
@@ -21,7 +21,7 @@ FEATURES = {f"f{number}": (0.0, 1.0) for number in range(20)}
 def test_somebody_extreme_is_served(policy, noise):
     """All features at their ends: particles may expect rewards far beyond the range."""
     arms = [f"a{number}" for number in range(5)]
-    study = Study(arms, FEATURES, (0.0, 10.0), noise, policy, 1, SMALL)
+    study = Study(arms, FEATURES, Gaussian(0.0, 10.0, noise=noise), small(policy, **SMALL), seed=1)
     for user, value in (("low", 0.0), ("high", 1.0)):
         study.enrol(user, dict.fromkeys(FEATURES, value))
         probabilities = study.decide(user).probabilities
@@ -40,11 +40,8 @@ def test_rewards_far_beyond_the_range_are_believed():
     study = Study(
         ["a", "b"],
         {},
-        (0.0, 10.0),
-        0.5,
-        settings=SMALL,
-        reward_limits=(-200.0, 200.0),
-        model="mixture",
+        Gaussian(0.0, 10.0, noise=0.5, limits=(-200.0, 200.0)),
+        small("coids", **SMALL),
     )
     study.enrol("anna")
     for reward in (9.0, 20.0, 60.0):
@@ -81,7 +78,8 @@ def test_prior_does_not_widen_with_the_number_of_features(num_features, rewards)
 
 def test_explanations_with_a_gap_fit_the_memory():
     """Three arms with a common factor, at the default settings."""
-    study = Study(["a", "b", "c"], {"x": (0, 1), "y": (0, 1), "z": bool}, (0, 10), 0.5, "npm-ts")
+    context = {"x": (0, 1), "y": (0, 1), "z": bool}
+    study = Study(["a", "b", "c"], context, Gaussian(0, 10, noise=0.5), "npm-ts")
     study.enrol("full", {"x": 0.5, "y": 0.5, "z": True})
     study.enrol("gap", {"x": 0.5})
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -91,11 +89,3 @@ def test_explanations_with_a_gap_fit_the_memory():
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"\nan explanation took {grown:.0f} MB")
     assert grown < 1000
-
-
-@pytest.mark.parametrize("name", ["rank", "smooth_terms"])
-def test_settings_of_the_mixture_are_checked_at_once(name):
-    with pytest.raises(ConfigurationError, match=f"{name}=-1"):
-        CocoSettings(**{name: -1})
-    with pytest.raises(ConfigurationError, match="rank=3"):
-        CocoSettings(rank=3)

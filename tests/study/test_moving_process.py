@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,22 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import SmcConfig, Study
+from cocobandits import Gaussian, Study
 from cocobandits.errors import ConflictError, CrashedError, NumericalError, UnknownNameError
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change
 from cocobandits.study import moving_process
 from cocobandits.study.moving_process import MOVING_PROCESS, MovingProcess
-from support import designs
+from support.designs import small
 
-SMALL = replace(designs.SMALL, inference=SmcConfig(num_particles=40, move_every=1))
+REWARDS = Gaussian(-2.0, 2.0, noise=0.1)
 KEY = jax.random.key(3)
 REWARDED = Statistics.empty(2).add(0, 0.7)
 MOST_SECONDS = 120
 
 
 def make_study(policy="coids") -> Study:
-    study = Study(["a", "b"], {"age": (18, 90)}, (-2.0, 2.0), 0.1, policy, settings=SMALL)
+    study = Study(["a", "b"], {"age": (18, 90)}, REWARDS, small(policy, move_every=1))
     study.enrol("anna", {"age": 34})
     return study
 
@@ -168,7 +167,7 @@ class Arm(StrEnum):
 
 
 def test_names_stay_with_the_caller():
-    study = Study(list(Arm), {}, (-2.0, 2.0), 0.1, settings=SMALL)
+    study = Study(list(Arm), {}, REWARDS, small("coids", move_every=1))
     study.enrol("anna")
     Arm.__qualname__ = "gone"  # cannot be pickled any more
     with pytest.raises(pickle.PicklingError):
@@ -199,10 +198,10 @@ def test_process_that_ended_between_two_updates_is_replaced():
 
 _KILLED = """
 import os, signal
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import CoIDS, Gaussian, LogDensity, Study
 from cocobandits.study.moving_process import MOVING_PROCESS
-settings = CocoSettings(nodes_per_arm=6, num_modes=20, inference=SmcConfig(num_particles=40))
-study = Study(["a", "b"], {}, (-2, 2), 0.1, settings=settings, rejuvenate="background")
+policy = CoIDS(LogDensity(nodes_per_arm=6, num_modes=20), num_particles=40)
+study = Study(["a", "b"], {}, Gaussian(-2, 2, noise=0.1), policy, moves="background")
 while MOVING_PROCESS.pid is None:
     study.enrol(str(study.num_decisions))
     study.reward(study.decide(str(study.num_decisions)).id, 1.7)

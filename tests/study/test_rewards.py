@@ -6,72 +6,89 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cocobandits import CocoSettings, Study
+from cocobandits import Bernoulli, Bounded, Gaussian, OracleTS, Study
 from cocobandits.errors import ConfigurationError, InputError
 from cocobandits.models.chances import ChanceMixture
-from cocobandits.study.rewards import RewardDesign
-from support.designs import SMALL
+from support.designs import small
+
+REWARDS = Gaussian(0.0, 10.0, noise=0.25)
 
 
-def make_study(policy="ind-ts", **changes) -> Study:
-    design = {"reward_range": (0.0, 10.0), "reward_noise": 0.25, "settings": SMALL} | changes
-    return Study(["a", "b", "c"], {}, policy=policy, seed=1, **design)
+def make_study(policy="ind-ts", rewards=REWARDS) -> Study:
+    return Study(["a", "b", "c"], {}, rewards, small(policy), seed=1)
 
 
-def yes_no(policy="ind-ts", **changes) -> Study:
-    return Study(
-        ["a", "b"], {}, rewards="bernoulli", policy=policy, **({"settings": SMALL} | changes)
-    )
+def yes_no(policy="ind-ts") -> Study:
+    return Study(["a", "b"], {}, Bernoulli(), small(policy, population=None))
 
 
 DESIGN_ERRORS = [
-    ({"rewards": "poisson"}, r"rewards in \('gaussian', 'bounded', 'bernoulli'\); got .*'poisson'"),
-    ({"rewards": None}, r"got rewards=None. Choose"),
-    ({"rewards": ["gaussian"]}, r"got rewards=\['gaussian'\]"),
-    ({"reward_range": None}, r"a range for gaussian rewards; got reward_range=None.*bernoulli"),
-    ({"rewards": "bounded", "reward_range": None}, r"a range for bounded rewards"),
-    (
-        {"rewards": "bounded", "reward_limits": (-1.0, 11.0)},
-        r"range \(0.0, 10.0\) as limits of bounded rewards; got reward_limits=\(-1.0, 11.0\)",
-    ),
-    ({"rewards": "bernoulli"}, r"range \(0, 1\) for bernoulli.*reward_range=\(0.0, 10.0\). Leave"),
-    (
-        {"rewards": "bernoulli", "reward_range": (0, 1)},
-        r"no noise for bernoulli rewards; got reward_noise=0.25. Leave it out",
-    ),
-    (
-        {
-            "rewards": "bernoulli",
-            "reward_range": None,
-            "reward_noise": None,
-            "reward_limits": (0, 2),
-        },
-        r"range \(0.0, 1.0\) as limits of bernoulli rewards",
-    ),
-    ({"maximise": 0}, r"True or False; got maximise=0. Use False if lower"),
-    ({"maximise": "low"}, r"got maximise='low'"),
+    (lambda: make_study(rewards="poisson"), r"Bernoulli\(\); got rewards='poisson'. Write"),
+    (lambda: make_study(rewards=None), r"Gaussian\(\.\.\.\).*got rewards=None"),
+    (lambda: make_study(rewards=["gaussian"]), r"got rewards=\['gaussian'\]"),
+    (lambda: make_study(rewards=Gaussian), r"got rewards=<class"),
+    (lambda: Gaussian(0, 1, maximise=0), r"True or False; got maximise=0. Use False if lower"),
+    (lambda: Bernoulli(maximise="low"), r"got maximise='low'"),
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), DESIGN_ERRORS)
-def test_design_is_refused(change, message):
+@pytest.mark.parametrize(("call", "message"), DESIGN_ERRORS)
+def test_design_is_refused(call, message):
     with pytest.raises(ConfigurationError, match=message):
-        make_study(**change)
+        call()
 
 
-def test_positions_are_as_before():
-    study = Study(["a", "b"], {}, (-1, 1), 0.1, "uniform", 3)
-    assert study.design.rewards == RewardDesign("gaussian", (-1, 1), 0.1, (-2, 2), True)
-    assert (study.design.policy, study.design.seed) == ("uniform", 3)
-    learned = Study(["a", "b"], {}, (-1, 1), policy="uniform")
-    assert learned.design.reward_noise is None
+REFUSED = [
+    (lambda: Gaussian(0, 1e-300), r"at least 1e-100 wide; got \(0.0, 1e-300\). Choose another"),
+    (lambda: Gaussian(-1e308, 1e308), r"between -1e\+100 and 1e\+100"),
+    (lambda: Bounded(0, 1e101), r"between -1e\+100 and 1e\+100"),
+    (lambda: Gaussian(1.0, 0.0), r"smaller first; got rewards=\(1.0, 0.0\)"),
+    (lambda: Bounded(1, 1), r"smaller first; got rewards=\(1.0, 1.0\)"),
+    (lambda: Gaussian(0.0, math.inf), r"two finite numbers.*inf"),
+    (lambda: Gaussian(math.nan, 1.0), r"two finite numbers.*nan"),
+    (lambda: Gaussian(0, 10**400), r"two finite numbers"),
+    (lambda: Gaussian("0", 1), r"got rewards=\('0', 1.0\). Give for example"),
+    (lambda: Bounded(True, 2), r"got rewards=\(True, 2.0\)"),
+    (lambda: Gaussian(0, 1, noise=-0.1), r"positive, finite noise; got noise=-0.1. Give"),
+    (lambda: Gaussian(0, 1, noise=0), r"got noise=0\.0\."),
+    (lambda: Bounded(0, 1, noise=math.nan), r"got noise=nan.*None to learn it"),
+    (lambda: Gaussian(0, 1, noise="0.5"), r"got noise='0.5'"),
+    (lambda: Gaussian(0, 1, noise=1e-5), r"0.0001 to 10000 times the width.*Check the units"),
+    (lambda: Gaussian(0, 1, noise=1e200), r"got noise=1e\+200 for a width of 1"),
+    (lambda: Gaussian(0, 10, limits=(1, 11)), r"limits around the range \(0.0, 10.0\).*Widen"),
+    (lambda: Gaussian(0, 1, limits=(-1e300, 1e300)), r"at most 1e\+100 times.*Narrow them"),
+    (lambda: Bounded(0, 1, maximise="no"), r"True or False; got maximise='no'"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_rewards_are_refused_when_they_are_declared(call, message):
+    with pytest.raises(ConfigurationError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("kind", [Gaussian, Bounded])
+def test_numbers_of_other_types_become_plain_floats(kind):
+    rewards = kind(np.int64(0), np.float64(10), noise=np.float32(0.25))
+    assert rewards == kind(0.0, 10.0, noise=0.25)
+    assert {type(value) for value in (rewards.low, rewards.high, rewards.noise)} == {float}
+    limits = Gaussian(0, 10, limits=[np.float64(-1), 11]).limits
+    assert limits == (-1.0, 11.0)
+    assert {type(value) for value in limits} == {float}
+
+
+def test_the_widest_limits_leave_numbers_finite():
+    study = make_study(rewards=Gaussian(0, 10, noise=0.25, limits=(-4e100, 4e100)))
+    study.enrol("anna")
+    study.reward(study.decide("anna").id, 4e100)
+    assert sum(study.decide("anna").probabilities.values()) == pytest.approx(1.0)
 
 
 def test_bounded_rewards_end_with_the_range():
     """No margin, whether the noise is known or learned; the policy is told Gaussian noise."""
     for noise in (0.5, None):
-        study = make_study("uniform", rewards="bounded", reward_noise=noise)
-        assert study.design.reward_limits == (0.0, 10.0)
+        study = make_study("uniform", Bounded(0.0, 10.0, noise=noise))
+        assert study.design.rewards.bounds == (0.0, 10.0)
         assert study.design.problem().rewards == "gaussian"
         assert study.design.problem().reward_noise == (None if noise is None else 0.2)
         study.enrol("anna")
@@ -79,11 +96,9 @@ def test_bounded_rewards_end_with_the_range():
             study.reward(study.decide("anna").id, value)
         decision = study.decide("anna")
         for value in (-0.01, 10.01):
-            told = f"from 0 to 10 .rewards of this study are bounded.*got reward={value}. .*wider"
+            told = f"from 0 to 10 .the range of this study's rewards.*got reward={value}. .*wider"
             with pytest.raises(InputError, match=told):
                 study.reward(decision.id, value)
-    given = make_study("uniform", rewards="bounded", reward_limits=[0, 10])
-    assert given.design.reward_limits == (0.0, 10.0)
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, True, False, np.bool_(1), np.int8(0), np.True_])
@@ -91,7 +106,7 @@ def test_yes_and_no_are_taken_as_they_come(value):
     study = yes_no("uniform")
     assert study.design.problem().rewards == "bernoulli"
     assert study.design.problem().reward_noise is None
-    assert study.design.reward_range == study.design.reward_limits == (0.0, 1.0)
+    assert study.design.rewards.range == study.design.rewards.bounds == (0.0, 1.0)
     study.enrol("anna")
     decision = study.decide("anna")
     study.reward(decision.id, value)
@@ -164,7 +179,7 @@ def test_yes_no_study_runs_and_survives_the_disk(policy, tmp_path):
 
 def test_true_chances_survive_the_disk(tmp_path):
     prior = ChanceMixture([[0.0], [0.5]], [[2, 1], [1, 4]], [[1, 3], [2, 2]])
-    study = yes_no("oracle-ts", settings=CocoSettings(prior=prior))
+    study = Study(["a", "b"], {}, Bernoulli(), OracleTS(prior))
     study.save(tmp_path / "one.study")
     assert Study.load(tmp_path / "one.study").design == study.design
 
@@ -189,10 +204,10 @@ def test_diagnosis_of_yes_and_no_counts_chances():
     assert (found.in_use, found.num_rewards) == ("no-sharing", 6)
 
 
-def mirrored(policy, **changes):
+def mirrored(policy):
     """Make a study, and one whose rewards are its negatives, of which lower ones are better."""
-    up = make_study(policy, reward_range=(0.0, 10.0), **changes)
-    down = make_study(policy, reward_range=(-10.0, 0.0), maximise=False, **changes)
+    up = make_study(policy, Gaussian(0.0, 10.0, noise=0.25))
+    down = make_study(policy, Gaussian(-10.0, 0.0, noise=0.25, maximise=False))
     for study, sign in ((up, 1), (down, -1)):
         for user in ("anna", "bob"):
             study.enrol(user)
@@ -230,7 +245,7 @@ def test_lower_is_better_is_the_mirror_image(policy):
 
 
 def test_best_is_the_lowest_where_lower_is_better():
-    study = make_study(maximise=False, reward_noise=0.1)
+    study = make_study(rewards=Gaussian(0.0, 10.0, noise=0.1, maximise=False))
     study.enrol("anna")
     for _ in range(30):
         decision = study.decide("anna")
@@ -242,7 +257,7 @@ def test_best_is_the_lowest_where_lower_is_better():
 
 
 def test_direction_and_kind_survive_the_disk(tmp_path):
-    study = make_study(rewards="bounded", maximise=False, reward_limits=(0, 10))
+    study = make_study(rewards=Bounded(0, 10, noise=0.25, maximise=False))
     study.enrol("anna")
     study.reward(study.decide("anna").id, 3.0)
     study.save(tmp_path / "one.study")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, Study
+from cocobandits import MTTS, Gaussian, Study
 from cocobandits.errors import (
     ConfigurationError,
     ConflictError,
@@ -13,16 +13,15 @@ from cocobandits.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from cocobandits.policies.mtts import MttsSettings
 from cocobandits.study.roster import ArmChange, Roster, raise_to_floors
-from support.designs import SMALL
+from support.designs import small_by_size
 
 ARMS = ["a", "b", "c"]
 
 
 def make_study(policy="ind-ts", **changes) -> Study:
-    design = {"arms": ARMS, "settings": SMALL, "seed": 4} | changes
-    study = Study(context={}, reward_range=(-2, 2), reward_noise=0.1, policy=policy, **design)
+    settings = small_by_size(policy) if isinstance(policy, str) else policy
+    study = Study(ARMS, {}, Gaussian(-2, 2, noise=0.1), settings, seed=4, **changes)
     study.enrol("anna")
     return study
 
@@ -281,9 +280,8 @@ def test_floor_of_an_added_arm():
 
 def test_policy_that_was_told_of_its_arms_takes_no_other():
     rows = [[[1.0], [0.0]], [[0.0], [1.0]], [[1.0], [1.0]]]
-    settings = CocoSettings(mtts=MttsSettings(rows))
-    study = make_study("mtts", settings=settings)
-    with pytest.raises(UnsupportedError, match="mtts without a design of its own"):
+    study = make_study(MTTS(rows))
+    with pytest.raises(UnsupportedError, match="MTTS without a design; got design for 3 arms"):
         study.add_arm("d")
     assert study.arms == dict.fromkeys(ARMS, "active")
     assert study.design.added == ()

@@ -13,20 +13,18 @@ import jax
 import numpy as np
 import pytest
 
-from cocobandits import Study
+from cocobandits import Gaussian, Study
 from support.compilation import users_environment
-from support.designs import SMALL
+from support.designs import small
 
 
 def make_study(policy: str = "npm-ts", seed: int = 0, **changes) -> Study:
     design = {
         "arms": ["plan-1", "plan-2", "plan-3"],
         "context": {"age": (18, 90)},
-        "reward_range": (-2.0, 2.0),
-        "reward_noise": 0.1,
-        "settings": SMALL,
+        "rewards": Gaussian(-2.0, 2.0, noise=0.1),
     }
-    return Study(**(design | changes), policy=policy, seed=seed)
+    return Study(**(design | changes), policy=small(policy), seed=seed)
 
 
 def serve(study: Study, user: str, value: float) -> str:
@@ -93,9 +91,10 @@ def test_seed_fixes_every_decision(policy):
 
 
 _REPLAY = """
-from cocobandits import CocoSettings, SmcConfig, Study
-settings = CocoSettings(nodes_per_arm=6, num_modes=20, inference=SmcConfig(num_particles=40))
-study = Study(["a", "b"], {"x": (0, 1)}, (-2, 2), 0.1, policy="gids", seed=1, settings=settings)
+from cocobandits import GIDS, Gaussian, LogDensity, Study
+grid = LogDensity(nodes_per_arm=6, num_modes=20)
+policy = GIDS(grid, num_particles=40, moves_per_block=5, max_blocks=6)
+study = Study(["a", "b"], {"x": (0, 1)}, Gaussian(-2, 2, noise=0.1), policy, seed=1)
 for user in range(4):
     study.enrol(str(user), {"x": user / 4})
     for value in (1.9, -1.7, 0.3):
@@ -234,7 +233,7 @@ def test_total_uncertainty_is_the_variance_of_the_next_reward():
 def test_units_do_not_matter():
     """The same study in other units of reward and age makes the same decisions."""
     first = make_study()
-    second = make_study(reward_range=(100.0, 300.0), reward_noise=5.0, context={"age": (0, 7200)})
+    second = make_study(rewards=Gaussian(100.0, 300.0, noise=5.0), context={"age": (0, 7200)})
     for value in (0.3, -1.2, 0.8):
         for study, age, reward in ((first, 36, value), (second, 1800, 200 + 50 * value)):
             study.enrol("anna", {"age": age})

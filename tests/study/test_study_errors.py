@@ -4,13 +4,12 @@ import hashlib
 import json
 import math
 import zipfile
-from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
-from cocobandits import CocoError, CocoSettings, SmcConfig, Study
+from cocobandits import CocoError, Gaussian, LogDensity, NpmTS, PaperLogDensity, Study
 from cocobandits.errors import (
     ConfigurationError,
     ConflictError,
@@ -21,18 +20,14 @@ from cocobandits.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from cocobandits.policies.settings import PRESETS
+from support.designs import small
 
-SMALL = CocoSettings(
-    nodes_per_arm=4, nodes_per_feature=3, num_modes=6, inference=SmcConfig(num_particles=10)
-)
+GRID = LogDensity(nodes_per_arm=4, num_modes=6)
 DESIGN = {
     "arms": ["a", "b"],
     "context": {"age": (18, 90), "sex": ["f", "m"]},
-    "reward_range": (0.0, 1.0),
-    "reward_noise": 0.05,
-    "policy": "npm-ts",
-    "settings": SMALL,
+    "rewards": Gaussian(0.0, 1.0, noise=0.05),
+    "policy": small("npm-ts", population=GRID, num_particles=10),
 }
 GOOD = {"age": 34, "sex": "f"}
 
@@ -59,12 +54,6 @@ DESIGN_ERRORS = [
     ({"arms": ["a", ""]}, ConfigurationError, r"non-empty text as name; got arm=''"),
     ({"arms": ["a", "b", "a"]}, ConfigurationError, r"different names; got arm=\['a'\]"),
     ({"arms": ["a", 3]}, ConfigurationError, r"got arm=3"),
-    ({"reward_noise": -0.1}, ConfigurationError, r"positive, finite noise; got reward_noise=-0.1"),
-    ({"reward_noise": 0}, ConfigurationError, r"got reward_noise=0\."),
-    ({"reward_noise": float("nan")}, ConfigurationError, r"got reward_noise=nan"),
-    ({"reward_range": (1.0, 0.0)}, ConfigurationError, r"smaller first; got reward_range=\(1.0, 0"),
-    ({"reward_range": (0.0, float("inf"))}, ConfigurationError, r"two finite numbers.*inf"),
-    ({"reward_range": 3}, ConfigurationError, r"got reward_range=3"),
     ({"context": {"age": (90, 18)}}, ConfigurationError, r"low < high; got age=\(90, 18\)"),
     (
         {"context": {"age": [18, 90]}},
@@ -84,25 +73,19 @@ DESIGN_ERRORS = [
     ({"arms": "ab"}, ConfigurationError, r"list of arm names; got arms='ab'"),
     ({"arms": 5}, ConfigurationError, r"list of arm names; got arms=5"),
     ({"context": None}, ConfigurationError, r"mapping from feature.*got context=None"),
-    ({"settings": {}}, ConfigurationError, r"or the name of a preset; got settings=\{\}"),
+    ({"policy": {}}, ConfigurationError, r"name of a policy, or its settings; got policy=\{\}"),
+    ({"policy": NpmTS}, ConfigurationError, r"its settings; got policy=<class .*CoIDS\(steps"),
+    ({"rewards": (0, 1)}, ConfigurationError, r"or Bernoulli\(\); got rewards=\(0, 1\). Write"),
     ({"context": {"sex": ["f", ""]}}, ConfigurationError, r"category names, or bool; got sex"),
-    ({"reward_noise": 1e-5}, ConfigurationError, r"0.0001 to 10000 times the width"),
-    ({"reward_noise": 1e200}, ConfigurationError, r"got reward_noise=1e\+200 for a width of 1"),
-    ({"reward_range": (0, 10**400)}, ConfigurationError, r"two finite numbers"),
     (
-        {"arms": list("abcdef"), "settings": replace(PRESETS["paper"], model="log-density")},
+        {"arms": list("abcdef"), "policy": NpmTS(population=PaperLogDensity())},
         GridTooLargeError,
         r"20\^6 = 64,000,000 cells x 200 particles = 307,200,000,000 bytes. Lower the nodes",
     ),
     (
-        {"settings": replace(PRESETS["paper"], num_modes=10_000, nodes_per_arm=3)},
+        {"policy": NpmTS(population=PaperLogDensity(num_modes=10_000, nodes_per_arm=3))},
         ConfigurationError,
         r"at most .* modes on this grid; got num_modes=10000",
-    ),
-    (
-        {"settings": "clever"},
-        UnknownNameError,
-        r"settings='clever'. Known: learned, paper. Choose one of these",
     ),
 ]
 
@@ -303,8 +286,8 @@ def test_save_to_a_folder_is_refused(study, tmp_path):
 
 
 def test_numpy_numbers_can_be_saved(tmp_path):
-    design = DESIGN | {"reward_noise": np.float32(0.05), "reward_range": (np.int64(0), np.int64(1))}
-    study = Study(**design, seed=np.int64(3))
+    rewards = Gaussian(np.int64(0), np.int64(1), noise=np.float32(0.05))
+    study = Study(**(DESIGN | {"rewards": rewards}), seed=np.int64(3))
     study.save(tmp_path / "one.study")
     assert Study.load(tmp_path / "one.study").design == study.design
 

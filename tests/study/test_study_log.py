@@ -4,14 +4,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from cocobandits import Study
+from cocobandits import Gaussian, Study
 from cocobandits.errors import InputError, UnknownNameError
 from cocobandits.study.log_table import read_log
 
 
-def make_study(**changes) -> Study:
-    design = {"policy": "uniform", "floor": 0.1, "seed": 5} | changes
-    study = Study(["a", "b"], {"age": (18, 90), "smoker": bool}, (0, 10), 0.5, **design)
+def make_study(policy="uniform", maximise=True) -> Study:
+    rewards = Gaussian(0, 10, noise=0.5, maximise=maximise)
+    study = Study(["a", "b"], {"age": (18, 90), "smoker": bool}, rewards, policy, 0.1, seed=5)
     study.enrol("anna", {"age": 34.1})
     study.enrol("bob", {"smoker": False})
     return study

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study
+from cocobandits import MTTS, Gaussian, LogDensity, Study
 from cocobandits.errors import InputError, UnknownNameError, UnsupportedError
 from cocobandits.models.gaussian_mixture import ConditionalMixture
-from cocobandits.policies.hierts import HierTsSettings
-from cocobandits.policies.mtts import MttsSettings
+from cocobandits.policies.plain import from_plain
+from support.designs import small
 
 GENERATOR = np.random.default_rng(9)
 # Terms: one, x, and two categories.
@@ -21,22 +21,20 @@ PRIOR = ConditionalMixture.from_arrays(
     0.3 * GENERATOR.normal(size=(2, 2, 3, 4)),
 )
 DESIGN = tuple(tuple(map(tuple, arm)) for arm in GENERATOR.normal(size=(2, 3, 4)).tolist())
-SETTINGS = CocoSettings(
-    nodes_per_arm=5,
-    nodes_per_feature=3,
-    num_modes=12,
-    precision="double",  # averages are compared to ten digits
-    inference=SmcConfig(num_particles=20),
-    mtts=MttsSettings(DESIGN, 0.2, 0.7, 0.3, ((0.3, 0.1), (0.1, 0.2))),
-    hierts=HierTsSettings(user_covariance=((0.3, 0.2), (0.2, 0.25))),
-    prior=PRIOR,
-)
+# In double precision, since averages are compared to ten digits.
+GRID = LogDensity(nodes_per_arm=5, num_modes=12, precision="double")
 ANNA = {"x": 0.5, "sex": "m"}
+
+
+def settings_of(policy):
+    if policy == "mtts":
+        return MTTS(DESIGN, 0.2, 0.7, 0.3)
+    return small(policy, PRIOR, population=GRID, num_particles=20, user_deviation=0.4)
 
 
 def make_study(policy) -> Study:
     context = {"x": (0.0, 4.0), "sex": ["f", "m"]}
-    study = Study(["a", "b"], context, (10.0, 30.0), 0.5, policy=policy, settings=SETTINGS)
+    study = Study(["a", "b"], context, Gaussian(10.0, 30.0, noise=0.5), settings_of(policy))
     study.enrol("anna", ANNA)
     study.enrol("bob", {"x": 3.0, "sex": "f"})
     for user, value in (("anna", 24.0), ("bob", 14.0), ("anna", 18.0)):
@@ -50,8 +48,8 @@ def test_settings_with_prior_and_design_survive_the_disk(policy, tmp_path):
     study.save(tmp_path / "one.study")
     loaded = Study.load(tmp_path / "one.study")
     assert loaded.design == study.design
-    assert loaded.design.settings == SETTINGS
-    assert hash(loaded.design.settings) == hash(SETTINGS)
+    assert loaded.design.policy == settings_of(policy)
+    assert hash(loaded.design.policy) == hash(settings_of(policy))
     for copy in (study, loaded):
         copy.reward(copy.decide("bob").id, 21.0)
     assert loaded.decide("bob") == study.decide("bob")
@@ -59,11 +57,12 @@ def test_settings_with_prior_and_design_survive_the_disk(policy, tmp_path):
 
 
 def test_saved_text_names_its_version_and_the_prior(tmp_path):
-    make_study("ind-ts").save(tmp_path / "one.study")
+    make_study("oracle-ts").save(tmp_path / "one.study")
     with zipfile.ZipFile(tmp_path / "one.study") as archive:
         text = json.loads(archive.read("study.json"))
     assert text["version"] == 6
-    assert ConditionalMixture.from_arrays(**text["design"]["settings"]["prior"]) == PRIOR
+    assert text["design"]["policy"]["kind"] == "oracle-ts"
+    assert from_plain(text["design"]["policy"]["population"]) == PRIOR
 
 
 @pytest.mark.parametrize("policy", ["npm-ts", "mtts"])
@@ -77,7 +76,7 @@ def test_population_shows_the_average_belief_about_newcomers(policy):
     def read(belief):
         return belief.cumulative(edges)
 
-    encoded = jnp.asarray(study.design.encode_context(ANNA))
+    encoded = jnp.array([-0.75, 1.0])  # 0.5 on the scale from 0 to 4, and the second category
     empty = study._learner.users.of(200)[1]
     users = study._learner.users
     log_weights, cumulative = study._policy.read(study._state, users, encoded, empty, read)

@@ -1,41 +1,39 @@
 """`warm_up` compiles, and changes nothing else."""
 
-from dataclasses import replace
-
 import jax
 import numpy as np
 import pytest
 
-from cocobandits import CocoSettings, SmcConfig, Study, policy_names
+from cocobandits import Bernoulli, Gaussian, Mixture, Study, policy_names
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from support.designs import small
 
 ARMS, CONTEXT = ["plan-1", "plan-2"], {"age": (18, 90), "smoker": bool}
 # The terms of the context: one, the continuous feature, and two categories.
 TRUTH = ConditionalMixture.from_arrays(
     np.zeros((1, 4)), np.arange(8.0).reshape(1, 2, 4) / 10, np.ones((1, 2, 2, 4)) / 5
 )
-SMALL = CocoSettings(
-    nodes_per_arm=6,
-    num_modes=20,
-    inference=SmcConfig(num_particles=40),
-    prior=TRUTH,
-    num_components=3,
-)
 # A particle policy compiles for ten seconds and more; one of them is quick enough.
 LONG = ("coids", "gids", "mixture", "bernoulli", "gaps")
-DESIGNS = {name: {"policy": name} for name in policy_names()} | {
-    "mixture": {"model": "mixture"},
-    "bernoulli": {"rewards": "bernoulli", "reward_range": None, "reward_noise": None},
+MIXTURE = small("npm-ts", population=Mixture(num_components=3))
+STEPS = {"oracle-plan": {"steps_per_user": 3}}
+DESIGNS = {
+    name: {"policy": small(name, TRUTH, **STEPS.get(name, {}))} for name in policy_names()
+} | {
+    "mixture": {"policy": MIXTURE},
+    "bernoulli": {"rewards": Bernoulli(), "policy": MIXTURE},
     "gaps": {},
-    "lower is better, floors": {"policy": "ind-ts", "maximise": False, "floor": 0.1},
+    "lower is better, floors": {
+        "rewards": Gaussian(-2.0, 2.0, noise=0.2, maximise=False),
+        "policy": "ind-ts",
+        "floor": 0.1,
+    },
 }
 
 
 def make_study(**changes):
-    policy = changes.get("policy", "npm-ts")
-    settings = replace(SMALL, steps_per_user=3) if policy == "oracle-plan" else SMALL
-    design = {"reward_range": (-2.0, 2.0), "reward_noise": 0.2, "settings": settings}
-    return Study(ARMS, CONTEXT, **(design | {"policy": policy, "seed": 5} | changes))
+    design = {"rewards": Gaussian(-2.0, 2.0, noise=0.2), "policy": small("npm-ts"), "seed": 5}
+    return Study(ARMS, CONTEXT, **(design | changes))
 
 
 def serve(study, users, has_gaps=False):
@@ -74,7 +72,7 @@ def test_moves_in_the_background_are_those_without_it():
     """The second process compiles as well."""
     results = []
     for is_warmed in (True, False):
-        study = make_study(rejuvenate="background")
+        study = make_study(moves="background")
         if is_warmed:
             study.warm_up()
         results.append(serve(study, range(3)))
@@ -86,8 +84,7 @@ def test_moves_in_the_background_are_those_without_it():
 def test_nothing_is_left_to_compile(has_gaps):
     """Count compilations after it; moves and explanations are among the calls."""
     # Nobody else has as many particles, so nothing is compiled yet.
-    settings = replace(SMALL, inference=SmcConfig(num_particles=37 + has_gaps))
-    study, compiled = make_study(settings=settings), []
+    study, compiled = make_study(policy=small("npm-ts", num_particles=37 + has_gaps)), []
 
     def note(event, value, **details):
         del value

@@ -3,70 +3,94 @@
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
 from cocobandits.errors import InputError, StorageError
-from cocobandits.experiments.diet_story import AgeStory, conclude, first_shares, tell
-from cocobandits.policies.settings import PRESETS
-from cocobandits.simulation.loop import InteractionRecord, open_study, simulate, telling
+from cocobandits.experiments.diet import TELLING_REWARDS, AgeStory, conclude, first_shares, tell
+from cocobandits.policies.coco.descriptions import PaperLearner
+from cocobandits.policies.coco.populations import PaperLogDensity
+from cocobandits.policies.description import PolicySettings
+from cocobandits.policies.registry import find_policy
+from cocobandits.runs.regret import second_half, total
+from cocobandits.simulation.loop import InteractionRecord, open_study, serve
 from cocobandits.simulation.world import World, draw_world
 from cocobandits.study import Study
 
 # Twelve nodes instead of the paper's twenty: the same story in a quarter of the time.
-_SETTINGS = replace(PRESETS["paper"], nodes_per_arm=12)
+_COARSE = PaperLogDensity(nodes_per_arm=12)
 _HARD_TO_GUESS = "middle-aged"
 _KINDS = (".pdf", ".png", ".svg")
 
 
-def demo(
-    policy: Annotated[str, typer.Option(help="How arms are chosen.")] = "gids",
-    seed: Annotated[int, typer.Option(help="Fixes users, noise and decisions.", min=0)] = 0,
-    picture: Annotated[
-        Path, typer.Option(help="Where the picture goes; .png, .svg or .pdf.")
-    ] = Path("runs/demo.png"),
-) -> None:
-    """Learn who needs which diet plan, and explain why plan 1 is given first to some.
+def show(policy: str, seed: int, picture: Path) -> None:
+    """Simulate, and show the tables and the picture.
 
-    Example: coco demo --policy npm-ts --seed 3
+    Raises:
+        InputError: the picture has another ending.
+        StorageError: the folder of the picture cannot be written.
+        UnknownNameError: there is no policy of that name.
+        UnsupportedError: the policy holds no beliefs.
     """
-    if picture.suffix not in _KINDS:
-        raise InputError(
-            f"Expected a picture that ends in {', '.join(_KINDS)}; got picture={str(picture)!r}. "
-            "Write for example runs/demo.png."
-        )
+    _check_picture(picture)
     console = Console()
     environment = DietEnvironment()
     world = draw_world(environment, seed)
-    settings = telling(_SETTINGS, environment, world)
+    names = dict.fromkeys((policy, "ind-ts", "uniform"))
+    studies = {name: open_study(_settings(name), environment, world, seed) for name in names}
+    if policy != "uniform":
+        # Refused before anything is simulated, if the policy holds no beliefs.
+        studies[policy].prior({"age": _HARD_TO_GUESS})
     plan = environment.recruitment
     console.print(
         f"{plan.num_users} people, {plan.steps_per_user} decisions each, policy {policy}."
     )
     console.print("Seen: the age group. Hidden: the metabolic type.\n")
-    runs = {
-        name: _run(open_study(environment, name, seed, settings), environment, world, console)
-        for name in dict.fromkeys((policy, "ind-ts", "uniform"))
-    }
-    study, records = runs[policy]
-    if policy == "uniform":
-        console.print(_first_choices(environment, world, records), "")
-    else:
-        _explain(console, study, world, records, picture)
-    console.print(_regrets({name: made for name, (_, made) in runs.items()}))
+    runs = {name: _run(study, environment, world, console) for name, study in studies.items()}
+    console.print(_first_choices(environment, world, runs[policy]), "")
+    if policy != "uniform":
+        _explain(console, studies[policy], world, runs[policy], picture)
+    console.print(_regrets(runs))
+
+
+def _settings(name: str) -> PolicySettings:
+    policy = find_policy(name)
+    return replace(policy, population=_COARSE) if isinstance(policy, PaperLearner) else policy
+
+
+def _check_picture(path: Path) -> None:
+    """Refuse a picture of an unknown kind, or where nothing can be written.
+
+    Raises:
+        InputError: the path has another ending.
+        StorageError: its folder cannot be written.
+    """
+    if path.suffix.lower() not in _KINDS:
+        raise InputError(
+            f"Expected a picture that ends in {', '.join(_KINDS)}; got picture={str(path)!r}. "
+            "Write for example runs/demo.png."
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise StorageError(
+            f"Expected a place that can be written; got picture={str(path)!r} ({error}). "
+            "Choose another path."
+        ) from error
 
 
 def _explain(
     console: Console, study: Study, world: World, records: list[InteractionRecord], picture: Path
 ) -> None:
     stories = tell(study, world, records)
-    console.print(_first_choices(DietEnvironment(), world, records), "")
     console.print(_beliefs(stories, study.design.arms), "")
     console.print("Why", style="italic")
     for age, story in stories.items():
@@ -75,22 +99,21 @@ def _explain(
     if find_spec("matplotlib") is None:
         console.print("For the picture: pip install 'cocobandits[experiments]'", markup=False)
         return
-    from cocobandits.experiments.diet_picture import diet_picture, write  # noqa: PLC0415 - extra
+    from cocobandits.experiments.figures.demo import diet_picture  # noqa: PLC0415 - extra
+    from cocobandits.experiments.figures.drawing import save  # noqa: PLC0415
 
-    population = study.population({"age": _HARD_TO_GUESS})
-    try:
-        write(diet_picture(population, stories, _HARD_TO_GUESS), picture)
-    except OSError as error:
-        raise StorageError(
-            f"Expected a place that can be written; got picture={str(picture)!r} ({error}). "
-            "Choose another path."
-        ) from error
+    population, story = study.population({"age": _HARD_TO_GUESS}), stories[_HARD_TO_GUESS]
+    after = {f"plan 1 paid {reward:g}": story.best_after[reward] for reward in TELLING_REWARDS}
+    settled = {"before": story.best_probability} | after
+    given = {age: each.first_shares for age, each in stories.items()}
+    learned = population.marginal
+    save(diet_picture(_HARD_TO_GUESS, population.edges, learned, settled, given), picture)
     console.print(f"Picture: {picture}\n", soft_wrap=True, markup=False)
 
 
 def _run(
     study: Study, environment: DietEnvironment, world: World, console: Console
-) -> tuple[Study, list[InteractionRecord]]:
+) -> list[InteractionRecord]:
     columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn())
     with Progress(
         *columns,
@@ -99,9 +122,9 @@ def _run(
         transient=True,
         disable=not console.is_terminal,
     ) as progress:
-        steps = simulate(study, environment, world)
+        steps = serve(study, environment, world)
         total = environment.recruitment.num_steps
-        return study, list(progress.track(steps, total, description=study.design.policy))
+        return list(progress.track(steps, total, description=study.design.policy.name))
 
 
 def _first_choices(
@@ -138,8 +161,8 @@ def _regrets(runs: dict[str, list[InteractionRecord]]) -> Table:
     for heading in ("policy", "first half", "second half", "total"):
         table.add_column(heading, justify="left" if heading == "policy" else "right")
     for name, records in runs.items():
-        losses = np.array([record.regret for record in records])
-        half = len(losses) // 2
-        parts = (losses[:half].sum(), losses[half:].sum(), losses.sum())
+        regrets = np.array([record.regret for record in records])
+        late, whole = second_half(regrets), total(regrets)
+        parts = (whole - late, late, whole)
         table.add_row(name, *(f"{part:.1f}" for part in parts))
     return table

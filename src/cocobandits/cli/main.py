@@ -2,16 +2,13 @@
 
 import io
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cocobandits import CocoError, __version__
-from cocobandits.cli.bench import bench
-from cocobandits.cli.compare import compare
-from cocobandits.cli.demo import demo
-from cocobandits.cli.report import report
-from cocobandits.cli.reproduce import reproduce
+from cocobandits.cli.experiments import compare, report, reproduce
 from cocobandits.errors import StoppedError
 
 # What shells report for a command that Ctrl-C ended, and for one that was called wrongly.
@@ -23,12 +20,29 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
-app.command()(demo)
-app.command()(reproduce)
-app.command()(report)
-app.command()(compare)
-app.command()(bench)
+
+
+@app.command()
+def demo(
+    policy: Annotated[str, typer.Option(help="How arms are chosen.")] = "gids",
+    seed: Annotated[int, typer.Option(help="Fixes users, noise and decisions.", min=0)] = 0,
+    picture: Annotated[
+        Path, typer.Option(help="Where the picture goes; .png, .svg or .pdf.")
+    ] = Path("runs/demo.png"),
+) -> None:
+    """Learn who needs which diet plan, and explain why plan 1 is given first to some.
+
+    Example: coco demo --policy npm-ts --seed 3
+    """
+    from cocobandits.cli.demo import show  # noqa: PLC0415 - reports need no environments
+
+    show(policy, seed, picture)
+
+
+for verb in (reproduce, compare, report):
+    app.command()(verb)
 
 
 def _show_version(is_asked: bool) -> None:
@@ -42,7 +56,9 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback on errors.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show a traceback on errors; also after a command.")
+    ] = False,
 ) -> None:
     """Read the options that every verb shares."""
     del version, debug
@@ -55,7 +71,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        app()
+        app([argument for argument in sys.argv[1:] if argument != "--debug"])
     except CocoError as error:
         if "--debug" in sys.argv:
             raise

@@ -2,13 +2,15 @@
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.chances import ChanceMixture
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Rewards
 
 FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 FloatMatrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
@@ -34,11 +36,14 @@ class Environment(ABC):
     name: str
     arms: tuple[str, ...]
     context: dict[str, tuple[float, float] | list[str] | type[bool]]
-    rewards: Literal["gaussian", "bernoulli"] = "gaussian"
-    reward_range: tuple[float, float]
-    reward_noise: float | None
+    rewards: Rewards
     recruitment: Recruitment
-    reward_limits: tuple[float, float] | None = None
+    # In tables and figures; the name if it is empty.
+    label: str = ""
+    # Its users, in a few words.
+    about: str = ""
+    # A linear mixed model that comes close, as the settings of MTTS take it; in units of reward.
+    mixed_model: Mapping[str, Any] | None = None
 
     def draw_shared(self, generator: np.random.Generator) -> FloatVector:
         """Draw what all users of one run have in common."""
@@ -56,19 +61,6 @@ class Environment(ABC):
         self, shared: FloatVector = NOTHING_SHARED
     ) -> ConditionalMixture | ChanceMixture:
         """Describe the true population P*(μ | x), in reward units and features on [-1, 1]."""
-
-    def draw_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> FloatCube:
-        """Draw what chance adds to each reward, before it is known who is given what."""
-        if self.rewards == "bernoulli":
-            return generator.uniform(size=shape)
-        assert self.reward_noise is not None
-        return self.reward_noise * generator.normal(size=shape)
-
-    def reward(self, arm_means: FloatCube, noise: FloatCube) -> FloatCube:
-        """Make rewards of means and chance; a yes is as likely as its mean says."""
-        if self.rewards == "bernoulli":
-            return (noise < arm_means).astype(float)
-        return arm_means + noise
 
     def recruiting(self, plan: Recruitment) -> "Environment":
         """Make the same environment with another plan of arrivals."""

@@ -13,6 +13,7 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Gaussian
 
 AGE_GROUPS = ("young", "middle-aged", "old")
 METABOLIC_TYPES = ("low", "high")
@@ -25,10 +26,11 @@ class DietEnvironment(Environment):
     """The paper's motivating example."""
 
     name = "diet"
+    label = "Diet plans"
+    about = "the example in the picture"
     arms = ("plan-1", "plan-2", "plan-3")
     context = {"age": list(AGE_GROUPS)}  # noqa: RUF012 - a declaration, never changed
-    reward_range = (-0.5, 3.5)
-    reward_noise = 0.2
+    rewards = Gaussian(-0.5, 3.5, noise=0.2)
     recruitment = Recruitment.batches(num_batches=20, batch_size=3, steps_per_user=4)
 
     def draw_users(

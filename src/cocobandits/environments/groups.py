@@ -10,6 +10,7 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Gaussian
 
 NUM_ARMS = 10
 CENTRE_DEVIATION, USER_DEVIATION = 1.0, 0.25
@@ -21,11 +22,11 @@ class GroupsEnvironment(Environment):
     """μ = centre of the user's group + N(0, 0.25² I); centres are N(0, I), one draw per run."""
 
     name = "groups"
+    label = "Ten arms, four groups"
+    about = "ten arms and four latent groups, whose centres are drawn once per run"
     arms = tuple(f"arm-{number}" for number in range(1, NUM_ARMS + 1))
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
-    reward_range = (-3.0, 3.0)
-    reward_limits = (-12.0, 12.0)
-    reward_noise = 0.3
+    rewards = Gaussian(-3.0, 3.0, noise=0.3, limits=(-12.0, 12.0))
     recruitment = Recruitment.batches(num_batches=40, batch_size=5, steps_per_user=10)
 
     def draw_shared(self, generator: np.random.Generator) -> FloatVector:

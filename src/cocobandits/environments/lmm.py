@@ -7,13 +7,14 @@ MTTS could not fail as reported. The oracle knows θ where it is shared, and its
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Gaussian
 
 SLOPES = (0.9, -1.1, 0.2)
 COEFFICIENT_DEVIATION = 0.5
@@ -37,13 +38,23 @@ class LmmEnvironment(Environment):
     modes: tuple[float, ...]
     theta_scope: ThetaScope
     recruitment: Recruitment
+    label: str = ""
+    about: str = ""
 
     arms = ("arm-1", "arm-2", "arm-3")
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
-    reward_range = (-3.0, 3.0)
-    # In lmm-misspecified sixteen users in a thousand have an arm beyond it, and possible rewards.
-    reward_limits = (-12.0, 12.0)
-    reward_noise = 0.1
+    # In lmm-misspecified 16 users in a thousand have an arm beyond the range, and such rewards.
+    rewards = Gaussian(-3.0, 3.0, noise=0.1, limits=(-12.0, 12.0))
+
+    @property
+    def mixed_model(self) -> dict[str, Any]:  # type: ignore[override]
+        """The model that MTTS assumes: the truth, or the moments of the coefficients over modes."""
+        return {
+            "design": DESIGN,
+            "coefficient_mean": float(np.mean(self.modes)),
+            "coefficient_deviation": float(np.sqrt(np.var(self.modes) + COEFFICIENT_DEVIATION**2)),
+            "user_deviation": USER_DEVIATION,
+        }
 
     def draw_shared(self, generator: np.random.Generator) -> FloatVector:
         """Draw θ, if all users share it."""
@@ -85,10 +96,13 @@ class LmmEnvironment(Environment):
 def matched() -> LmmEnvironment:
     """Build Env. 3: a Gaussian θ for the whole run, 50 users at once, 5 steps each."""
     plan = Recruitment.all_at_once(num_users=50, steps_per_user=5)
-    return LmmEnvironment("lmm", (1.0,), "run", plan)
+    about = "the paper's: a linear mixed model, with coefficients drawn once per run"
+    return LmmEnvironment("lmm", (1.0,), "run", plan, "LMM: Gaussian latent", about)
 
 
 def misspecified() -> LmmEnvironment:
     """Build Env. 4: θ of every user from two modes, 20 batches of 5 users, 5 steps each."""
     plan = Recruitment.batches(num_batches=20, batch_size=5, steps_per_user=5)
-    return LmmEnvironment("lmm-misspecified", (-1.0, 1.0), "user", plan)
+    about = "the paper's: coefficients of every user from one of two modes"
+    label = "LMM: non-Gaussian latent"
+    return LmmEnvironment("lmm-misspecified", (-1.0, 1.0), "user", plan, label, about)

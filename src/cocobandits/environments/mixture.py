@@ -5,6 +5,7 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Gaussian
 
 _KIND_MEANS = np.array([[1.8, 1.0, -1.0], [1.0, 1.9, -1.8]])
 _SPREAD = (0.2, 0.1)  # constant, and slope in x
@@ -14,12 +15,12 @@ class MixtureEnvironment(Environment):
     """P(μ | x) = v(x)·N(m₁, s(x)² I) + (1-v(x))·N(m₂, s(x)² I), v logistic, s(x) = 0.2 + 0.1 x."""
 
     name = "mixture"
+    label = "Mixture of Gaussians"
+    about = "the paper's: two latent kinds"
     arms = ("arm-1", "arm-2", "arm-3")
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
-    reward_range = (-2.5, 2.5)
-    # Three users in a thousand have an arm beyond it; those rewards are possible all the same.
-    reward_limits = (-12.0, 12.0)
-    reward_noise = 0.1
+    # Three users in a thousand have an arm beyond the range; those rewards are possible too.
+    rewards = Gaussian(-2.5, 2.5, noise=0.1, limits=(-12.0, 12.0))
     recruitment = Recruitment.batches(num_batches=30, batch_size=5, steps_per_user=5)
 
     def draw_users(

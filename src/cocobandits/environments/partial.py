@@ -5,6 +5,7 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Gaussian
 
 # Row a: weights of the seen feature, the hidden continuous one, the hidden binary one, and one.
 _WEIGHTS = np.array(
@@ -21,10 +22,11 @@ class PartialEnvironment(Environment):
     """μ = W (x, c, d, 1) with c ~ N(0.5, 0.1²) and d ~ Bernoulli(logistic(x)), both hidden."""
 
     name = "partial"
+    label = "Partially observed context"
+    about = "the paper's: four features, of which one is seen"
     arms = ("arm-1", "arm-2", "arm-3")
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
-    reward_range = (-2.0, 2.0)
-    reward_noise = 0.1
+    rewards = Gaussian(-2.0, 2.0, noise=0.1)
     recruitment = Recruitment.batches(num_batches=30, batch_size=5, steps_per_user=5)
 
     def draw_users(

@@ -30,17 +30,20 @@ _ENVIRONMENTS: dict[str, Environment] = {
 }
 
 
-def build_environment(name: str) -> Environment:
-    """Find an environment by name.
+def find_environment(environment: Environment | str) -> Environment:
+    """Return the environment given, or the one of a name.
 
     Raises:
-        UnknownNameError: nobody registered that name.
+        UnknownNameError: there is no environment of that name.
     """
-    if name not in _ENVIRONMENTS:
-        raise UnknownNameError("environment", name, environment_names(), "Choose one of these.")
-    return _ENVIRONMENTS[name]
+    if isinstance(environment, Environment):
+        return environment
+    if environment not in _ENVIRONMENTS:
+        names = environment_names()
+        raise UnknownNameError("environment", environment, names, "Choose one of these.")
+    return _ENVIRONMENTS[environment]
 
 
 def environment_names() -> tuple[str, ...]:
-    """List all names that `build_environment` takes."""
+    """List all names that `find_environment` takes."""
     return tuple(_ENVIRONMENTS)

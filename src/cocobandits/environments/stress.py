@@ -11,6 +11,7 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Gaussian
 
 
 @dataclass
@@ -23,13 +24,12 @@ class PopulationEnvironment(Environment):
 
     name: str
     truth: ConditionalMixture
-    reward_range: tuple[float, float]
+    rewards: Gaussian
+    label: str = ""
+    about: str = ""
 
     arms = ("arm-1", "arm-2", "arm-3")
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
-    # Gaussian tails reach beyond any range; those rewards are possible all the same.
-    reward_limits = (-12.0, 12.0)
-    reward_noise = 0.1
     recruitment = Recruitment.batches(num_batches=20, batch_size=5, steps_per_user=5)
 
     def draw_users(
@@ -75,7 +75,9 @@ def skewed() -> PopulationEnvironment:
             means=_constant(constants),
             factors=_constant(np.multiply.outer(spread, sources)),
         ),
-        reward_range=(-1.5, 3.0),
+        _rewards(-1.5, 3.0),
+        "Stress: skewed",
+        "one arm with a long upper tail",
     )
 
 
@@ -89,7 +91,9 @@ def groups() -> PopulationEnvironment:
             means=_constant(centres),
             factors=[_constant(0.12 * np.eye(3))] * 3,
         ),
-        reward_range=(-1.0, 2.0),
+        _rewards(-1.0, 2.0),
+        "Stress: three groups",
+        "three groups, each with its own best arm",
     )
 
 
@@ -109,7 +113,9 @@ def ring() -> PopulationEnvironment:
             means=np.stack([constants, slopes], axis=2),
             factors=[_constant(0.1 * np.eye(3))] * 16,
         ),
-        reward_range=(-2.0, 2.0),
+        _rewards(-2.0, 2.0),
+        "Stress: ring",
+        "a ring in the plane of two arms",
     )
 
 
@@ -126,8 +132,15 @@ def heteroscedastic() -> PopulationEnvironment:
     return PopulationEnvironment(
         "stress-heteroscedastic",
         ConditionalMixture.from_arrays([[0.0, 0.0]], means, factors),
-        reward_range=(-2.5, 3.0),
+        _rewards(-2.5, 3.0),
+        "Stress: uneven spread",
+        "a spread that grows with the context",
     )
+
+
+def _rewards(low: float, high: float) -> Gaussian:
+    # Gaussian tails reach beyond any range; those rewards are possible too.
+    return Gaussian(low, high, noise=0.1, limits=(-12.0, 12.0))
 
 
 def _constant(values: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.rewards import Gaussian
 
 MISSING_SHARE = 0.3
 _SEXES = ["female", "male"]
@@ -34,13 +35,19 @@ class SurveyEnvironment(Environment):
         "sex": _SEXES,
         "smoker": bool,
     }
-    reward_range = (-1.5, 2.5)
-    reward_limits = (-12.0, 12.0)
-    reward_noise = 0.3
+    rewards = Gaussian(-1.5, 2.5, noise=0.3, limits=(-12.0, 12.0))
     recruitment = Recruitment.batches(num_batches=30, batch_size=5, steps_per_user=6)
 
     def __init__(self, name: str, missing_share: float) -> None:
         self.name = name
+        self.label, self.about = (
+            "Four features",
+            "four features of different kinds that predict the group",
+        )
+        if missing_share:
+            gaps = f"{100 * missing_share:.0f} %"
+            self.label += f", {gaps} missing"
+            self.about = f"the same people, with {gaps} of the values missing"
         self.missing_share = missing_share
 
     def draw_users(

@@ -5,6 +5,7 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.chances import ChanceMixture
+from cocobandits.rewards import Bernoulli
 
 # Chances of a yes, group × arm; and how many earlier pulls they are worth: users differ a little.
 _CHANCES = np.array([[0.8, 0.2, 0.4, 0.5], [0.2, 0.8, 0.5, 0.4]])
@@ -16,11 +17,11 @@ class YesNoEnvironment(Environment):
     """A user's chances are Beta laws around those of the group; the logit of the first is x."""
 
     name = "yes-no"
+    label = "Yes or no"
+    about = "four arms, two latent groups, yes/no rewards"
     arms = ("arm-1", "arm-2", "arm-3", "arm-4")
     context = {"x": (-1.0, 1.0)}  # noqa: RUF012 - a declaration, never changed
-    rewards = "bernoulli"
-    reward_range = (0.0, 1.0)
-    reward_noise = None
+    rewards = Bernoulli()
     recruitment = Recruitment.batches(num_batches=30, batch_size=5, steps_per_user=10)
 
     def draw_users(

@@ -1,36 +1,34 @@
-"""The paper's eight claims about its experiments, as data (paper, "Results").
+"""The paper's claims about its experiments, and our own targets, as data (paper, "Results").
 
-Owns the claims, how findings combine into a verdict, and which claims a run can speak to. A claim
-has two sets of rules: those of an ordinary careful reader, which decide it, and strict ones.
+Owns both lists, the verdicts, and which claims results can speak to. A claim of the paper has two
+sets of rules: those of an ordinary careful reader, which decide it, and strict ones.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cocobandits.experiments.learning_rules import (
-    Approaches,
-    ExploresMore,
-    Falls,
-    Rises,
-    ThirdArmExceeds,
-    ThirdArmFades,
-)
-from cocobandits.experiments.measures import Measures
-from cocobandits.experiments.regret_rules import (
-    Close,
-    Flattens,
-    Less,
-    Linear,
-    SlopeDrops,
-    SlopeStays,
-    WithinShare,
-)
-from cocobandits.experiments.rules import Finding, Rule
+from cocobandits.experiments import rules
+from cocobandits.experiments.rules import ALONE, Finding, Rule
+from cocobandits.runs.results import ORACLE, Results
 
-HOLDS, FAILS, IN_PART, OPEN = "holds", "does not hold", "in part", "not decided"
-AGREES, DISAGREES, TOO_SMALL = "agrees", "disagrees", "too small to tell"
-DISAGREES_IN_PART = "disagrees in part"
+PAPER = ("mixture", "partial", "lmm", "lmm-misspecified")
+PAPER_POLICIES = ("npm-ts", "gids", "mtts", ALONE, ORACLE, "uniform")
+STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedastic")
+OURS = "coids"
+_FEW_SEEDS = 5
+# By the outcomes of the parts: the verdict of a large run, and of a small one, in which an
+# undecided part decides nothing.
+_VERDICTS: dict[frozenset[bool | None], tuple[str, str]] = {
+    frozenset({True}): ("holds", "agrees"),
+    frozenset({True, None}): ("in part", "too small to tell"),
+    frozenset({True, False}): ("in part", "disagrees in part"),
+    frozenset({True, False, None}): ("in part", "disagrees in part"),
+    frozenset({False}): ("does not hold", "disagrees"),
+    frozenset({False, None}): ("does not hold", "disagrees"),
+    frozenset({None}): ("not decided", "too small to tell"),
+    frozenset(): ("", ""),
+}
 
 
 @dataclass(frozen=True)
@@ -41,123 +39,83 @@ class Claim:
         number: its place in the paper's "Results", or in our list of targets.
         environments: where it is made.
         statement: the claim in one sentence.
-        short: the claim in a few words, for a line on a terminal.
         rules: that decide it.
         strict: stricter readings of the same words, if any.
+        short: the claim in a few words, for a line on a terminal.
     """
 
     number: int
     environments: tuple[str, ...]
     statement: str
-    short: str
     rules: tuple[Rule, ...]
     strict: tuple[Rule, ...] = ()
+    short: str = ""
 
-    def is_decidable(self, measures: Measures) -> bool:
-        """Check that the run has every environment and policy that the claim is about."""
+    def is_decidable(self, results: Results) -> bool:
+        """Check that the results have all that the rules need."""
         return all(
-            name in measures.environments and measures.has(name, *rule.policies)
+            rule.is_decidable(results, environment)
             for rule in (*self.rules, *self.strict)
-            for name in (*self.environments, *rule.other_environments)
+            for environment in self.environments
         )
 
 
+class Reading(NamedTuple):
+    """A set of rules in words, what they found, and the verdict."""
+
+    words: str
+    findings: tuple[Finding, ...]
+    verdict: str
+
+
 class Judgement(NamedTuple):
-    """A claim and what a run found about it."""
+    """A claim, and what results say about it by the ordinary and by the strict reading."""
 
     claim: Claim
-    findings: tuple[Finding, ...]
-    strict_findings: tuple[Finding, ...]
-
-    @property
-    def verdict(self) -> str:
-        """The verdict of the claim's rules."""
-        return verdict(self.findings)
-
-    @property
-    def strict_verdict(self) -> str:
-        """The verdict of the strict rules."""
-        return verdict(self.strict_findings)
-
-    @property
-    def agreement(self) -> str:
-        """The verdict of a small run."""
-        return agreement(self.findings)
-
-    @property
-    def strict_agreement(self) -> str:
-        """The verdict of the strict rules in a small run."""
-        return agreement(self.strict_findings)
-
-    def word(self, is_run_small: bool) -> str:
-        """The verdict in the words of a small or of a large run."""
-        return self.agreement if is_run_small else self.verdict
-
-    def strict_word(self, is_run_small: bool) -> str:
-        """The verdict of the strict rules in the words of a small or of a large run."""
-        return self.strict_agreement if is_run_small else self.strict_verdict
-
-    @property
-    def rule(self) -> str:
-        """The rules in words, each once."""
-        return _words(self.claim.rules)
-
-    @property
-    def strict_rule(self) -> str:
-        """The strict rules in words, each once."""
-        return _words(self.claim.strict)
+    plain: Reading
+    strict: Reading
 
 
-def judge(claims: Iterable[Claim], measures: Measures) -> list[Judgement]:
-    """Judge the claims that a run can speak to, in their order."""
+def judge(claims: Iterable[Claim], results: Results) -> list[Judgement]:
+    """Judge the claims that results can speak to, in their order."""
     return [
-        Judgement(claim, _findings(claim, claim.rules, measures), _strict(claim, measures))
+        Judgement(claim, *(_read(claim, each, results) for each in (claim.rules, claim.strict)))
         for claim in claims
-        if claim.is_decidable(measures)
+        if claim.is_decidable(results)
     ]
 
 
-def verdict(findings: Sequence[Finding]) -> str:
-    """Combine findings: a claim holds if all of its parts do, and in part if some do."""
-    outcomes = {finding.holds for finding in findings}
-    if True in outcomes:
-        return HOLDS if outcomes == {True} else IN_PART
-    return FAILS if False in outcomes else OPEN
+def is_small(results: Results) -> bool:
+    """Check whether results have too few seeds, or too coarse a grid, to decide claims."""
+    return len(results.seeds) < _FEW_SEEDS or any(info.is_quick for info in results.cells.values())
 
 
-def agreement(findings: Sequence[Finding]) -> str:
-    """Combine the findings of a small run, in which an undecided part decides nothing."""
-    outcomes = {finding.holds for finding in findings}
-    if False in outcomes:
-        return DISAGREES_IN_PART if True in outcomes else DISAGREES
-    return AGREES if outcomes == {True} else TOO_SMALL
-
-
-def _strict(claim: Claim, measures: Measures) -> tuple[Finding, ...]:
-    return _findings(claim, claim.strict, measures)
-
-
-def _findings(claim: Claim, rules: tuple[Rule, ...], measures: Measures) -> tuple[Finding, ...]:
+def _read(claim: Claim, criteria: tuple[Rule, ...], results: Results) -> Reading:
     """Apply rules in every environment, which the text names where there are several."""
     found = []
-    for rule in rules:
+    for rule in criteria:
         for environment in claim.environments:
-            finding = rule.find(measures, environment)
+            text, holds = rule.find(results, environment)
             where = f"{environment}: " if len(claim.environments) > 1 else ""
-            found.append(finding._replace(text=where + finding.text))
-    return tuple(found)
+            found.append(Finding(where + text, holds))
+    words = " ".join(dict.fromkeys(rule.words(results) for rule in criteria))
+    verdicts = _VERDICTS[frozenset(finding.holds for finding in found)]
+    return Reading(words, tuple(found), verdicts[is_small(results)])
 
 
-def _words(rules: tuple[Rule, ...]) -> str:
-    return " ".join(dict.fromkeys(rule.words for rule in rules))
-
-
-def _each(rule: type[Rule], **settings: Any) -> tuple[Rule, ...]:
+def _both(rule: type[Rule], **settings: Any) -> tuple[Rule, ...]:
     """Apply one rule to both of the paper's policies."""
     return tuple(rule(policy, **settings) for policy in ("npm-ts", "gids"))
 
 
-_APPROACH_STRICTLY = _each(Approaches, closed=0.8, is_last_round=True)
+_APPROACH_STRICTLY = _both(
+    rules.Approaches, limit=80, end="the last round", name="Approaches, strictly"
+)
+_MTTS_FIRST = (
+    rules.Less("mtts", "npm-ts"),
+    rules.Less("mtts", "gids"),
+    *_both(rules.Less, other=ALONE),
+)
 
 CLAIMS = (
     Claim(
@@ -165,73 +123,129 @@ CLAIMS = (
         ("mixture",),
         "NPM-TS and GIDS converge to the oracle's behaviour: their multi-task regret flattens, and "
         "their evaluation regret approaches the oracle's.",
-        "NPM-TS and GIDS converge to the oracle",
-        (*_each(Flattens), *_each(Approaches)),
-        (*_each(SlopeDrops), *_APPROACH_STRICTLY),
+        (*_both(rules.Flattens), *_both(rules.Approaches)),
+        (*_both(rules.SlopeDrops), *_APPROACH_STRICTLY),
+        short="NPM-TS and GIDS converge to the oracle",
     ),
     Claim(
         2,
         ("mixture",),
         "GIDS has lower regret than NPM-TS.",
-        "GIDS beats NPM-TS",
-        (Less("gids", "npm-ts"),),
-        (Less("gids", "npm-ts"),),
+        (rules.Less("gids", "npm-ts"),),
+        (rules.Less("gids", "npm-ts"),),
+        short="GIDS beats NPM-TS",
     ),
     Claim(
         3,
         ("mixture",),
         "GIDS wins because it first explores informative arms that are not the best.",
-        "GIDS wins by exploring poor arms first",
-        (ExploresMore("gids", "npm-ts"),),
-        (ThirdArmFades("gids"), ThirdArmExceeds("gids", "npm-ts")),
+        (rules.ExploresMore("gids", "npm-ts"),),
+        (rules.ThirdArmFades("gids"), rules.ThirdArmExceeds("gids", "npm-ts")),
+        short="GIDS wins by exploring poor arms first",
     ),
     Claim(
         4,
         ("partial",),
         "NPM-TS and GIDS gradually align with the oracle, and the gap between them is small.",
-        "both align with the oracle, close together",
-        (*_each(Approaches), Close("gids", "npm-ts")),
-        (*_APPROACH_STRICTLY, WithinShare("gids", "npm-ts")),
+        (*_both(rules.Approaches), rules.Close("gids", "npm-ts")),
+        (*_APPROACH_STRICTLY, rules.WithinShare("gids", "npm-ts")),
+        short="both align with the oracle, close together",
     ),
     Claim(
         5,
         ("lmm",),
         "MTTS, whose assumptions hold, converges fastest; NPM-TS and GIDS still converge, and beat "
         "Ind-TS.",
-        "MTTS is fastest; both converge and beat Ind-TS",
-        (
-            *(Less("mtts", policy) for policy in ("npm-ts", "gids")),
-            *_each(Less, other="ind-ts"),
-            *_each(Approaches),
-        ),
-        (
-            *(Less("mtts", policy) for policy in ("npm-ts", "gids")),
-            *_each(Less, other="ind-ts"),
-            *_APPROACH_STRICTLY,
-        ),
+        (*_MTTS_FIRST, *_both(rules.Approaches)),
+        (*_MTTS_FIRST, *_APPROACH_STRICTLY),
+        short="MTTS is fastest; both converge and beat Ind-TS",
     ),
     Claim(
         6,
         ("lmm-misspecified",),
         "MTTS, whose assumptions are violated, has linear regret and does worse than Ind-TS.",
-        "MTTS has linear regret, worse than Ind-TS",
-        (Linear("mtts"), Less("ind-ts", "mtts")),
-        (SlopeStays("mtts"), Less("ind-ts", "mtts")),
+        (rules.Linear("mtts"), rules.Less(ALONE, "mtts")),
+        (rules.SlopeStays("mtts"), rules.Less(ALONE, "mtts")),
+        short="MTTS has linear regret, worse than Ind-TS",
     ),
     Claim(
         7,
         ("lmm-misspecified",),
         "The evaluation regret of MTTS decreases at first and then increases.",
-        "MTTS's evaluation regret falls, then rises",
-        (Falls("mtts"), Rises("mtts")),
-        (Falls("mtts"), Rises("mtts")),
+        (rules.Falls("mtts"), rules.Rises("mtts")),
+        (rules.Falls("mtts"), rules.Rises("mtts")),
+        short="MTTS's evaluation regret falls, then rises",
     ),
     Claim(
         8,
         ("lmm-misspecified",),
         "NPM-TS and GIDS converge, and their evaluation regret approaches the oracle's.",
-        "NPM-TS and GIDS converge to the oracle",
-        (*_each(Flattens), *_each(Approaches)),
-        (*_each(SlopeDrops), *_APPROACH_STRICTLY),
+        (*_both(rules.Flattens), *_both(rules.Approaches)),
+        (*_both(rules.SlopeDrops), *_APPROACH_STRICTLY),
+        short="NPM-TS and GIDS converge to the oracle",
+    ),
+)
+
+TARGETS = (
+    Claim(
+        1,
+        ("mixture", "lmm-misspecified"),
+        "CoIDS, which has to learn the population, loses hardly more than Thompson sampling that "
+        "knows it.",
+        (rules.ShareOf(OURS, ORACLE, 1.05),),
+    ),
+    Claim(
+        2,
+        ("partial",),
+        "Where information is worth most, CoIDS loses at most three quarters of that.",
+        (rules.ShareOf(OURS, ORACLE, 0.75),),
+    ),
+    Claim(
+        3,
+        ("mixture", "partial", "lmm-misspecified"),
+        "In the second half of the steps, CoIDS loses less than OraclePrior-TS.",
+        (rules.LateShareOf(OURS, ORACLE, 1.0, "below"),),
+    ),
+    Claim(
+        4,
+        ("lmm",),
+        "CoIDS loses a quarter of what Ind-TS loses, and no more than half on any seed.",
+        (rules.ShareOf(OURS, ALONE, 0.25), rules.WorstSeed(OURS, ALONE, 0.5)),
+    ),
+    Claim(
+        5,
+        PAPER,
+        "CoIDS is nowhere worse than GIDS.",
+        (rules.NotWorse(OURS, "gids"),),
+    ),
+    Claim(
+        6,
+        STRESS,
+        "CoIDS loses less than half of what Ind-TS loses in every stress environment.",
+        (rules.ShareOf(OURS, ALONE, 0.5, "below"),),
+    ),
+    Claim(
+        7,
+        ("groups",),
+        "With ten arms and four latent groups, CoIDS loses hardly more than Thompson sampling that "
+        "knows the groups, a quarter of what Ind-TS loses, and less than the first in the end.",
+        (
+            rules.ShareOf(OURS, ORACLE, 1.2, "below"),
+            rules.ShareOf(OURS, ALONE, 0.25, "below"),
+            rules.LateShareOf(OURS, ORACLE, 1.0, "below"),
+        ),
+    ),
+    Claim(
+        8,
+        ("survey-missing",),
+        "With 30 % of all values missing, CoIDS loses at most a quarter more.",
+        (rules.ShareOfEnvironment(OURS, "survey", 1.25),),
+    ),
+    Claim(
+        9,
+        ("yes-no",),
+        "With yes/no rewards, CoIDS loses less than half of what Beta-Thompson sampling per user "
+        "loses.",
+        (rules.ShareOf(OURS, ALONE, 0.5, "below"),),
     ),
 )

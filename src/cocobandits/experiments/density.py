@@ -1,32 +1,90 @@
-"""How the learned population comes to resemble the true one (paper, App.: the density figure).
+"""Densities for two figures of the paper, as tables that are computed with a run.
 
-The paper shows five contexts at five times t without saying what a unit of t is. Here users of
-`mixture` come one after another, each is served to the end before the next, and t counts them.
+The learned population comes to resemble the true one (App.: the density figure). The paper shows
+five contexts at five times t without saying what a unit of t is. Here users of `mixture` come one
+after another, each is served to the end before the next, and t counts them.
+
+Figure 1 shows noisy rewards in the diet example, by latent type and by age group.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
 from cocobandits.environments.base import Environment
+from cocobandits.environments.diet import AGE_GROUPS, METABOLIC_TYPES, DietEnvironment
 from cocobandits.environments.mixture import MixtureEnvironment
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.experiments.cells import OnStep
-from cocobandits.experiments.presets import PAPER_RANGE, Experiment
-from cocobandits.experiments.schemas import DENSITIES
 from cocobandits.models.base import Statistics
+from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
-from cocobandits.simulation.loop import open_study, simulate
+from cocobandits.runs.cell import Agent
+from cocobandits.runs.format import Made, plain
+from cocobandits.runs.provenance import Source
+from cocobandits.simulation.loop import serve
 from cocobandits.simulation.world import draw_world
 from cocobandits.study import Study
 
-POLICY = "npm-ts"
+# Arm means of many users lie outside of it, which is part of what is reproduced.
+PAPER_RANGE = (-2.0, 2.0)
 TIMES = (0, 2, 10, 30, 49)
 CONTEXTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 _ARMS = (0, 1)
 _SEED = 0
+# Wide enough for the tails of every diet plan.
+_REWARDS = (-1.0, 3.5, 181)
+
+
+@dataclass(frozen=True)
+class DensityTask:
+    """The table `densities`: learned and true marginals over time, the users observed in full."""
+
+    agent: Agent
+    key: ClassVar[str] = "densities"
+    policy: ClassVar[str] = "npm-ts"
+
+    def made(self, source: Source) -> Made:
+        """Describe the result."""
+        return Made({"settings": plain(self.agent.settings)}, source.provenance)
+
+    @property
+    def cost(self) -> float:
+        """The expected relative time; see `Cell.cost`."""
+        plan = one_by_one().recruitment
+        return 0.1 * plan.num_steps * plan.num_users
+
+    def run(self, source: Source) -> pa.Table:
+        """Learn from one user after another, and keep marginal densities along the way."""
+        del source
+        environment = one_by_one()
+        world = draw_world(environment, _SEED)
+        study = self.agent.start(environment, world, _SEED, PAPER_RANGE)
+        rows = _snapshot(study, environment, 0)
+        for record in serve(study, environment, world):
+            observed, rest = divmod(record.step + 1, environment.recruitment.steps_per_user)
+            if not rest and observed in TIMES:
+                rows.extend(_snapshot(study, environment, observed))
+        return pa.Table.from_pylist(rows)
+
+
+@dataclass(frozen=True)
+class DietTask:
+    """The table `diet`: true densities of rewards by metabolic type and by age group."""
+
+    key: ClassVar[str] = "diet"
+    cost: ClassVar[float] = 0.0
+
+    def made(self, source: Source) -> Made:
+        """Describe the result."""
+        return Made({}, source.provenance)
+
+    def run(self, source: Source) -> pa.Table:
+        """Compute the densities."""
+        del source
+        return _diet_table()
 
 
 def one_by_one() -> Environment:
@@ -34,23 +92,6 @@ def one_by_one() -> Environment:
     environment = MixtureEnvironment()
     steps = environment.recruitment.steps_per_user
     return environment.recruiting(Recruitment.schedule(range(0, TIMES[-1] * steps, steps), steps))
-
-
-def run_density(experiment: Experiment, on_step: OnStep) -> pa.Table:
-    """Learn from one user after another, and keep marginal densities along the way."""
-    environment = one_by_one()
-    world = draw_world(environment, _SEED)
-    settings = experiment.settings_for(environment.name, POLICY)
-    study = open_study(environment, POLICY, _SEED, settings, PAPER_RANGE)
-    rows = _snapshot(study, environment, 0)
-    regret = 0.0
-    for record in simulate(study, environment, world):
-        regret += record.regret
-        on_step(record.step + 1, regret)
-        observed, rest = divmod(record.step + 1, environment.recruitment.steps_per_user)
-        if not rest and observed in TIMES:
-            rows.extend(_snapshot(study, environment, observed))
-    return pa.Table.from_pylist(rows, DENSITIES)
 
 
 def _snapshot(study: Study, environment: Environment, observed: int) -> list[dict[str, Any]]:
@@ -78,10 +119,42 @@ def _snapshot(study: Study, environment: Environment, observed: int) -> list[dic
 
 def _true_marginal(environment: Environment, x: float, arm: int, edges: np.ndarray) -> np.ndarray:
     """Average the true density of one arm over each bin."""
-    population, noise = environment.population(), environment.reward_noise
+    population, noise = environment.population(), environment.rewards.noise
     assert isinstance(population, ConditionalMixture)
     assert noise is not None
     truth = GaussianMixtureModel(population, (None,), PAPER_RANGE, noise)
     nobody = Statistics.empty(truth.num_arms)
     belief = truth.posterior(jnp.zeros(0), jnp.array([x]), nobody)
     return np.diff(np.asarray(belief.cumulative(jnp.asarray(edges)))[arm]) / np.diff(edges)
+
+
+def _diet_table() -> pa.Table:
+    """Compute the densities of noisy rewards by hidden metabolic type, and by age group."""
+    environment, rewards = DietEnvironment(), np.linspace(*_REWARDS)
+    noise = environment.rewards.noise
+    assert noise is not None
+    model = GaussianMixtureModel(
+        environment.population(), (len(AGE_GROUPS),), environment.rewards.range, noise
+    )
+    nobody = Statistics.empty(model.num_arms)
+    ages = [
+        model.dense_posterior_at(jnp.zeros(0), jnp.array([float(number)]), nobody)
+        for number in range(len(AGE_GROUPS))
+    ]
+    # A type is one component of the mixture, the same in every age group.
+    parts = zip(ages[0].means, ages[0].covariances, strict=True)
+    types = [
+        GaussianBelief(jnp.zeros(1), mean[None], covariance[None], ages[0].reward_noise)
+        for mean, covariance in parts
+    ]
+    rows = [
+        {"group": group, "name": name, "arm": arm, "reward": reward, "density": density}
+        for group, names, beliefs in (
+            ("metabolism", METABOLIC_TYPES, types),
+            ("age group", AGE_GROUPS, ages),
+        )
+        for name, belief in zip(names, beliefs, strict=True)
+        for arm, densities in enumerate(np.asarray(belief.predictive(jnp.asarray(rewards))))
+        for reward, density in zip(rewards.tolist(), densities.tolist(), strict=True)
+    ]
+    return pa.Table.from_pylist(rows)

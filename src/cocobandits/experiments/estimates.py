@@ -4,15 +4,13 @@ Every policy meets the same users and noise on a seed, so differences are taken 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
-Values = np.ndarray[Any, np.dtype[np.float64]]
+from cocobandits.runs.regret import Values
 
-# Student's t at 97.5 %, for 1 to 10 degrees of freedom.
-_T975 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
-_Z975 = 1.959964
 DASH = "–"
 
 
@@ -107,19 +105,8 @@ def _fieller(first: Values, second: Values) -> tuple[float, float]:
 
 
 def t_quantile(degrees: int) -> float:
-    """Look up the 97.5 % quantile of Student's t; NaN without a degree of freedom."""
-    if degrees < 1:
-        return math.nan
-    if degrees <= len(_T975):
-        return _T975[degrees - 1]
-    z = _Z975
-    # Cornish-Fisher, three terms: correct to three decimals beyond the table.
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return z + sum(term / degrees**power for power, term in enumerate(terms, start=1))
+    """Compute the 97.5 % quantile of Student's t; NaN without a degree of freedom."""
+    return float(stdtrit(degrees, 0.975))
 
 
 def number(value: float, digits: int = 1) -> str:
@@ -127,7 +114,7 @@ def number(value: float, digits: int = 1) -> str:
     if math.isnan(value):
         return DASH
     # Adding zero turns a rounded -0.0 into 0.0.
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -1,73 +1,41 @@
-"""The report of a run: one page that stands alone, its figures, and a Markdown twin.
+"""All pages made from results: reproduction, comparison, models and the lines in the README.
 
-Reads a run folder, and optionally another run, and writes the subfolder `report` of the first. The
-same runs give the same bytes: nothing here reads the date or the machine. Only the link to the
-ten-seed page depends on where the folder is.
+Every page is a template. It gets results, judged claims, figures and the functions of `tables`. The
+same results give the same bytes: nothing here reads the date, the machine or the registries.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
+import numpy as np
 
 from cocobandits.errors import StorageError
-from cocobandits.experiments import report_text, tables
-from cocobandits.experiments.answer import (
-    MARKS,
-    QUESTION,
-    READINGS,
-    SYMBOLS,
-    TEN_SEEDS,
-    answer,
-    count_targets,
-    rankings,
-    summary,
+from cocobandits.experiments import claims, tables
+from cocobandits.experiments.claims import CLAIMS, OURS, TARGETS, judge
+from cocobandits.experiments.estimates import number, percent
+from cocobandits.experiments.figures import draw
+from cocobandits.experiments.ranking import libraries, mean_share, rank, shared_environments
+from cocobandits.experiments.rules import ALONE
+from cocobandits.experiments.table_one import CRITERIA
+from cocobandits.runs.results import ORACLE, Results
+
+# The page of the committed ten-seed run, which decides what a small run only indicates.
+_TEN_SEEDS = "docs/reproduction.md"
+# Texts that the page and its twin share; every line is a sentence or an item.
+_TEXTS = (
+    *("answer", "lead", "summary", "readings", "targets_count", "about_targets"),
+    *("gaps", "departures", "facts", "health"),
 )
-from cocobandits.experiments.beside import SETTINGS_OF, join
-from cocobandits.experiments.claims import CLAIMS, Judgement, judge
-from cocobandits.experiments.markdown import render
-from cocobandits.experiments.measures import Measures, measure
-from cocobandits.experiments.pictures import Picture, of_paper, save_pictures
-from cocobandits.experiments.presets import ENVIRONMENTS
-from cocobandits.experiments.reading import Run, load_run
-from cocobandits.experiments.targets import ABOUT, TARGETS
-from cocobandits.policies.settings import SYSTEM_SETTINGS
-
-_TEMPLATES = Path(__file__).parent / "templates"
-# The placeholders in commands for the folder of the run, and of the other run.
-_FOLDERS = ("DIR", "OTHER")
-
-
-class Report(NamedTuple):
-    """The content of a report; `sources` are the runs that `run` was joined from."""
-
-    run: Run
-    measures: Measures
-    claims: list[Judgement]
-    targets: list[Judgement]
-    sources: tuple[Run, ...]
-
-    @property
-    def is_about_paper(self) -> bool:
-        """Whether it has environments of the paper."""
-        return bool(set(self.measures.environments) & set(ENVIRONMENTS))
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it can speak to every claim of the paper."""
-        return len(self.claims) == len(CLAIMS)
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it has too few seeds, or too coarse a grid, to decide claims."""
-        return report_text.is_small(self.run, self.measures)
-
-    @property
-    def answer(self) -> str:
-        """The paragraph that answers; for a run without claims, its total regrets."""
-        found = answer(self.claims, self.measures, self.is_small)
-        return found or " ".join(rankings(self.measures))
+_SYMBOLS = {
+    "✓": ("holds", "agrees"),
+    "◐": ("in part", "disagrees in part"),
+    "✗": ("does not hold", "disagrees"),
+    "○": ("not decided", "too small to tell"),
+}
 
 
 class Written(NamedTuple):
@@ -77,121 +45,157 @@ class Written(NamedTuple):
     summary: list[str]
 
 
-def write_report(folder: Path, beside: Path | None = None, twin: Path | None = None) -> Written:
-    """Write the report of a finished run.
+def write_report(results: Results, place: Path, markdown: Path | None = None) -> Written:
+    """Write the report of results: a page that stands alone, its figures, and a Markdown twin.
 
     Args:
-        folder: of the run; gets a subfolder `report`.
-        beside: of another run, whose further policies and environments are shown too.
-        twin: where the Markdown twin goes; `report/reproduction.md` in the folder if None.
+        results: of one run or several.
+        place: the folder of the page, which gets a subfolder `figures`.
+        markdown: where the twin goes; `reproduction.md` in the folder if None.
 
     Raises:
-        StorageError: a folder holds no finished run, cannot be written, or the runs do not fit.
+        StorageError: results are not finite, or a place cannot be written.
     """
-    report = _read(folder, beside)
-    place = folder / "report"
-    twin = place / "reproduction.md" if twin is None else twin
-    try:
-        pictures = save_pictures(report.run, report.measures, place / "figures")
-        content = _content(report, pictures) | {"ten_seeds": _link_to_ten_seeds(folder)}
-        links = Path(os.path.relpath(place / "figures", twin.parent)).as_posix()
-        twin.parent.mkdir(parents=True, exist_ok=True)
-        twin.write_text(render(content | {"figures": links}), encoding="utf-8")
-        (place / "index.html").write_text(_page(content), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(
-            f"Expected a folder that can be written; got folder={str(place)!r} ({error}). "
-            "Free the disk, or copy the run to a place of your own."
-        ) from error
-    lines = summary(report.claims, report.is_small) or rankings(report.measures)
-    return Written(place / "index.html", lines)
+    _check_finite(results)
+    twin, judged = markdown or place / "reproduction.md", judge(CLAIMS, results)
+    content: dict[str, Any] = {
+        "results": results,
+        "claims": judged,
+        "targets": judge(TARGETS, results),
+        "is_small": claims.is_small(results),
+        "is_whole": len(judged) == len(CLAIMS),
+        "is_about_paper": bool(set(results.environments) & set(claims.PAPER)),
+        "minutes": sum(info.seconds for info in results.cells.values()) / 60,
+        "ten_seeds": _link_to_ten_seeds(place.resolve()),
+        "figures": _link(place / "figures", twin.parent),
+    }
+    with _writing(place, twin):
+        content["pictures"] = draw(results, place / "figures", "split", "paper")
+        content |= {name: _lines(_render(f"{name}.txt", content)) for name in _TEXTS}
+        _write(place / "index.html", _render("report.html", content))
+        _write(twin, _render("reproduction.md", content))
+    lines = [" ".join(content["lead"]), *(f"  {line}" for line in content["summary"])]
+    return Written(place / "index.html", lines if judged else content["summary"])
 
 
-def _read(folder: Path, beside: Path | None) -> Report:
-    run = load_run(folder)
-    sources: tuple[Run, ...] = (run,)
-    if beside is not None:
-        other = load_run(beside)
-        sources, run = (run, other), join(run, other, beside)
-    measures = measure(run)
-    return Report(run, measures, judge(CLAIMS, measures), judge(TARGETS, measures), sources)
+def write_comparison(results: Results, place: Path, page: Path | None = None) -> Path:
+    """Write the page that ranks all policies, and its figures; return its path.
+
+    Args:
+        results: of one run or several.
+        place: a folder that gets a subfolder `figures`.
+        page: where the page goes; `comparison.md` in the folder if None.
+
+    Raises:
+        StorageError: a place cannot be written, or a policy that all are compared with is missing.
+    """
+    for environment in results.environments:
+        if not results.has(environment, OURS, ALONE):
+            raise StorageError(
+                f"Expected {OURS} and {ALONE} in every environment; got environment="
+                f"{environment!r} without them. Run `coco compare --env {environment}` first."
+            )
+    page, others = page or place / "comparison.md", libraries(results)
+    ours = results.only(name for name in results.policies if name not in others)
+    among = (name for name in results.environments if any(results.has(name, p) for p in others))
+    content: dict[str, Any] = {
+        "results": ours,
+        "installed": results.only((OURS, ALONE, *others)).within(among),
+        "figures": _link(place / "figures", page.parent),
+    }
+    with _writing(place, page):
+        content["pictures"] = draw(ours, place / "figures", "comparison")
+        _write(page, _render("comparison.md", content))
+    return page
 
 
-def _link_to_ten_seeds(folder: Path) -> str:
+def write_models(results: Results, page: Path) -> None:
+    """Compare CoIDS with the log-density and with the mixture.
+
+    Raises:
+        StorageError: the page cannot be written.
+    """
+    with _writing(page):
+        _write(page, _render("models.md", {"results": results}))
+
+
+def result_lines(paper: Results, compared: Results, speed: dict[str, Any]) -> str:
+    """Write the five lines of results in the README."""
+    ours = compared.only(name for name in compared.policies if name not in libraries(compared))
+    judged = {"claims": judge(CLAIMS, paper), "num_seeds": len(paper.seeds)}
+    return _render("results.md", {"results": ours, "speed": speed} | judged)
+
+
+def values_of(results: Results, name: str) -> list[Any]:
+    """List the values that the provenances of cells have for a name, each once."""
+    provenances = [info.provenance for info in results.cells.values()]
+    found = [each[name] for each in provenances if name in each]
+    return [value for place, value in enumerate(found) if value not in found[:place]]
+
+
+def commands(results: Results) -> list[str]:
+    """List the commands that cells were made with, each once."""
+    return list(dict.fromkeys(" ".join(info.argv) for info in results.cells.values()))
+
+
+def _check_finite(results: Results) -> None:
+    for part in (results.regrets, results.evaluations):
+        for (environment, policy), values in part.items():
+            if not np.isfinite(values).all():
+                raise StorageError(
+                    f"Expected finite regrets; got others of policy={policy!r} in environment="
+                    f"{environment!r}. Restore its cells, or run them again with --refresh."
+                )
+
+
+def _link_to_ten_seeds(place: Path) -> str:
     """Find the committed ten-seed page relative to the page; empty outside of a clone."""
-    for parent in folder.resolve().parents:
-        if (parent / TEN_SEEDS).is_file():
-            return Path(os.path.relpath(parent / TEN_SEEDS, folder.resolve() / "report")).as_posix()
-    return ""
+    pages = (parent / _TEN_SEEDS for parent in place.parents)
+    return next((_link(page, place) for page in pages if page.is_file()), "")
 
 
-def _content(report: Report, pictures: dict[str, Picture]) -> dict[str, Any]:
-    """Gather what the page and its twin both show."""
-    run, measures, claims, targets, sources = report
-    is_about_paper = report.is_about_paper
-    return {
-        "is_about_paper": is_about_paper,
-        "is_small": report.is_small,
-        "title": "The paper's experiments" if is_about_paper else "Simulated studies",
-        "question": QUESTION if report.is_whole else "",
-        "answer": report.answer,
-        "readings": READINGS if claims else "",
-        "claims": claims,
-        "num_claims": len(CLAIMS),
-        "targets": targets,
-        "about_targets": ABOUT,
-        "targets_count": count_targets(targets, report.is_small),
-        "symbols": SYMBOLS,
-        "marks": MARKS,
-        "facts": report_text.run_facts(run, measures),
-        "gaps": report_text.gaps(run, measures, is_about_paper),
-        "departures": report_text.departures(run, measures) if is_about_paper else [],
-        "commands": _commands(sources),
-        "seeds": report_text.show_seeds(measures),
-        "pictures": pictures,
-        "regrets": tables.regret_table(measures),
-        "differences": tables.difference_table(measures),
-        "third_arm": tables.third_arm_table(of_paper(measures)) if is_about_paper else None,
-        "health": tables.health_table(run, measures),
-        "health_words": tables.health_words(run, measures),
-        "times": tables.time_table(run, measures),
-        "hours": tables.show_hours(run),
-        "settings": tables.facts_table(_settings(run), "setting"),
-        "provenance": tables.facts_table(_provenance(sources), "what"),
-    }
+def _link(target: Path, folder: Path) -> str:
+    return Path(os.path.relpath(target, folder)).as_posix()
 
 
-def _commands(sources: tuple[Run, ...]) -> list[str]:
-    """List the commands that make the same report."""
-    made = [report_text.command(run, name) for run, name in zip(sources, _FOLDERS, strict=False)]
-    return [*made, "coco report DIR" + (" --beside OTHER" if len(sources) > 1 else "")]
+def _render(template: str, content: dict[str, Any]) -> str:
+    return _JINJA.get_template(template).render(content)
 
 
-def _settings(run: Run) -> dict[str, dict[str, Any]]:
-    """Find the settings of the policies that have some, without those set by environments."""
-    found = {
-        ", ".join(policies): run.config[name]
-        for name, policies in SETTINGS_OF.items()
-        if name in run.config and set(policies) & set(run.config["policies"])
-    }
-    own = (*SYSTEM_SETTINGS, "prior", "steps_per_user")
-    return {
-        owner: {name: value for name, value in settings.items() if name not in own}
-        for owner, settings in (found or {"value": run.config.get("settings", {})}).items()
-    }
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _provenance(sources: tuple[Run, ...]) -> dict[str, dict[str, Any]]:
-    names = ("value",) if len(sources) == 1 else _FOLDERS
-    return {name: run.provenance for name, run in zip(names, sources, strict=True)}
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
-def _page(content: dict[str, Any]) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html").render(content)
+@contextmanager
+def _writing(*places: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        shown = " and ".join(repr(str(place)) for place in places)
+        raise StorageError(
+            f"Expected places that can be written; got {shown} ({error}). Free the disk, or choose "
+            "other places."
+        ) from error
+
+
+_JINJA = jinja2.Environment(
+    loader=jinja2.PackageLoader("cocobandits.experiments"),
+    autoescape=jinja2.select_autoescape(["html"]),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+_JINJA.globals |= {
+    **{"tables": tables, "number": number, "percent": percent, "mean_share": mean_share},
+    **{"rank": rank, "shared_environments": shared_environments, "values_of": values_of},
+    **{"commands": commands, "num_claims": len(CLAIMS), "criteria": CRITERIA},
+    **{"paper": claims.PAPER, "stress": claims.STRESS, "paper_policies": claims.PAPER_POLICIES},
+    **{"alone": ALONE, "oracle": ORACLE, "marks": {True: "✓", False: "✗", None: "○"}},
+    "symbols": {verdict: symbol for symbol, both in _SYMBOLS.items() for verdict in both},
+}

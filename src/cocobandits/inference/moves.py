@@ -3,11 +3,10 @@
     ξ' = ξ + η/2 · R Rᵀ ∇log π(ξ) + √η · R ε,    ε ~ N(0, I)
 
 with the paper's step size η. R Rᵀ is the inverse of the prior's precision plus the information that
-all users' rewards hold (`information_root`), or the particles' own variance of each parameter
-(`scales_root`). Owns the kernel, both roots, the step-size rule and the measure of how far
-particles have come.
+all users' rewards hold (`information_root`). Owns the kernel, the root, the step-size rule and the
+measure of how far particles have come.
 
-Neither is the particles' covariance: of many parameters from few particles, it leans towards each
+R Rᵀ is not the particles' covariance: of many parameters from few particles, it leans towards each
 particle's own place, and moves that use it pull the particles together.
 """
 
@@ -18,9 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
-from cocobandits.inference.weights import average
 from cocobandits.types import (
-    LogWeights,
     Matrix,
     Parameters,
     Particles,
@@ -35,8 +32,6 @@ LikelihoodFn = Callable[[Particles], tuple[PerParticle, Particles]]
 # Asymptotically optimal for Langevin proposals (Roberts & Rosenthal, 1998).
 TARGET_ACCEPTANCE = 0.574
 _ADAPTATION_GAIN = 2.0
-# A parameter in which all particles agree must still be able to move.
-_LEAST_SCALE = 1e-4
 
 
 class Proposal(NamedTuple):
@@ -70,12 +65,6 @@ def evaluate(particles: Particles, likelihood_fn: LikelihoodFn) -> Point:
     value, gradient = likelihood_fn(particles)
     log_density = value - 0.5 * jnp.sum(particles**2, axis=1)
     return Point(particles, log_density, gradient - particles)
-
-
-def scales_root(particles: Particles, log_weights: LogWeights) -> Parameters:
-    """Stretch each parameter by the weighted particles' own deviation."""
-    centred = particles - average(log_weights, particles)[None, :]
-    return jnp.maximum(jnp.sqrt(average(log_weights, centred**2)), _LEAST_SCALE)
 
 
 def information_root(information: Matrix | Parameters) -> Matrix | Parameters:

@@ -8,14 +8,14 @@ prior × likelihood of all users invariant at each stage.
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Int
 
-from cocobandits.checks import check_numbers
+from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError, NumericalError
 from cocobandits.inference import moves, weights
 from cocobandits.inference.resampling import systematic
@@ -30,8 +30,6 @@ from cocobandits.types import (
     RngKey,
     Scalar,
 )
-
-MoveName = Literal["information", "scales"]
 
 _HOPELESS = -1e300
 
@@ -70,7 +68,6 @@ class SmcConfig:
         max_blocks: budget of blocks per stage.
         correlation_target: stop when particles correlate less than this with their ancestors.
         first_step_size: η before any adaptation.
-        moves: what stretches them: the information of all users, or the particles' own scales.
     """
 
     num_particles: int = 200
@@ -81,42 +78,21 @@ class SmcConfig:
     max_blocks: int = 6
     correlation_target: float = 0.5
     first_step_size: float = 0.5
-    moves: MoveName = "information"
 
     def __post_init__(self) -> None:
-        counts = (self.num_particles, self.moves_per_block, self.max_blocks)
-        if any(type(count) is not int or count < 1 for count in counts):
+        counts = "num_particles", "moves_per_block", "max_blocks"
+        check_whole(self, *counts, remedy="Change it, or leave it out.")
+        if self.move_every is not None:
+            check_whole(self, "move_every", remedy="The paper uses 5; leave it out for never.")
+        check_numbers(self, "fraction", "ess_threshold", remedy="The paper uses 0.5.")
+        check_numbers(self, "fraction", "stage_threshold", remedy="The default is 0.25.")
+        if self.stage_threshold > self.ess_threshold:
             raise ConfigurationError(
-                "Expected whole numbers of at least one particle, move and block; got "
-                f"num_particles={self.num_particles}, moves_per_block={self.moves_per_block}, "
-                f"max_blocks={self.max_blocks}. Raise what is below one."
+                f"Expected stage_threshold <= ess_threshold; got stage_threshold="
+                f"{self.stage_threshold}, ess_threshold={self.ess_threshold}. Lower the first."
             )
-        check_numbers(self, "finite", "stage_threshold", "ess_threshold", "first_step_size")
-        check_numbers(self, "finite", "correlation_target")
-        if not 0 < self.stage_threshold <= self.ess_threshold < 1:
-            raise ConfigurationError(
-                "Expected 0 < stage_threshold <= ess_threshold < 1; got "
-                f"stage_threshold={self.stage_threshold}, ess_threshold={self.ess_threshold}. "
-                "The paper uses ess_threshold=0.5."
-            )
-        if not self.first_step_size > 0 or not 0 < self.correlation_target <= 1:
-            raise ConfigurationError(
-                "Expected first_step_size > 0 and 0 < correlation_target <= 1; got "
-                f"first_step_size={self.first_step_size}, "
-                f"correlation_target={self.correlation_target}. The defaults are 0.5 and 0.5."
-            )
-        if self.moves not in get_args(MoveName):
-            raise ConfigurationError(
-                f"Expected moves in {get_args(MoveName)}; got moves={self.moves!r}. Choose one of "
-                "these."
-            )
-        if self.move_every is not None and (
-            type(self.move_every) is not int or self.move_every < 1
-        ):
-            raise ConfigurationError(
-                f"Expected move_every of at least 1, or None; got move_every={self.move_every}. "
-                "The paper uses 5."
-            )
+        check_numbers(self, "share", "correlation_target", remedy="The default is 0.5.")
+        check_numbers(self, "positive", "first_step_size", remedy="The default is 0.5.")
 
 
 class SmcState(NamedTuple):
@@ -283,7 +259,7 @@ def _resample_and_move(
     ancestors = systematic(resample_key, state.log_weights)
     target = bridge.at(temperature)
     start = state.particles[ancestors]
-    root = _root(state, target, ancestors, config.moves)
+    root = _root(start, target)
     point = _evaluate(_interweave(first_key, start, target), target)
     step_size, correlation = state.step_size, 1.0
     rates: list[float] = []
@@ -310,13 +286,9 @@ def _increments(bridge: _Bridge, particles: Particles) -> PerParticle:
     return jnp.maximum(jnp.where(jnp.isnan(increments), _HOPELESS, increments), _HOPELESS)
 
 
-@partial(jax.jit, static_argnames="name")
-def _root(
-    state: SmcState, target: _Bridge, ancestors: Ancestors, name: MoveName
-) -> Matrix | Parameters:
-    if name == "scales":
-        return moves.scales_root(state.particles, state.log_weights)
-    return moves.information_root(target.information(state.particles[ancestors]))
+@jax.jit
+def _root(particles: Particles, target: _Bridge) -> Matrix | Parameters:
+    return moves.information_root(target.information(particles))
 
 
 @jax.jit

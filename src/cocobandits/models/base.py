@@ -17,6 +17,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.models.blocks import BLOCK_SIZE, block_size, in_blocks
 from cocobandits.models.rewards import RewardGrid
+from cocobandits.rewards import LEAST_NOISE
 from cocobandits.types import (
     ArmValues,
     ArmVector,
@@ -34,9 +35,6 @@ from cocobandits.types import (
 )
 
 T = TypeVar("T")
-
-# Below this share of the width of the range, sums over rewards lose their digits.
-LEAST_NOISE = 1e-4
 
 
 def floored_noise(noise: Array, mean_range: tuple[float, float]) -> Array:

@@ -19,7 +19,7 @@ from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.base import Belief, Statistics
 from cocobandits.models.histories import Change, UserTable
 from cocobandits.models.mixture import RewardKind
-from cocobandits.policies.acquisitions.base import Motives
+from cocobandits.policies.coco.acquisition import Motives
 from cocobandits.types import ArmVector, LogWeights, PossibleContext, RngKey
 
 S = TypeVar("S")
@@ -58,7 +58,7 @@ class Problem:
         """
         if self.reward_noise is None:
             raise ConfigurationError(
-                "Expected a known noise for this policy; got reward_noise=None. Give reward_noise, "
+                "Expected a known noise for this policy; got noise=None. Give the rewards a noise, "
                 "or choose a policy that learns it: coids, npm-ts or gids."
             )
         return self.reward_noise

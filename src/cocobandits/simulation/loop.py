@@ -1,15 +1,17 @@
 """The loop: recruit, decide, reward, record (paper, Alg. 1). Regret is on means."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from cocobandits.environments.base import Environment
+from cocobandits.environments.registry import find_environment
 from cocobandits.errors import ConfigurationError
-from cocobandits.policies.settings import CocoSettings
-from cocobandits.simulation.world import World
+from cocobandits.policies.description import Facts, PolicySettings
+from cocobandits.policies.registry import find_policy
+from cocobandits.rewards import Rewards
+from cocobandits.simulation.world import World, draw_world
 from cocobandits.study import Study
-from cocobandits.study.design import FEATURE_RANGE, STANDARD_RANGE
+from cocobandits.units import FEATURE_RANGE
 
 
 class InteractionRecord(NamedTuple):
@@ -25,36 +27,48 @@ class InteractionRecord(NamedTuple):
     regret: float
 
 
+def simulate(
+    policy: PolicySettings | str, environment: Environment | str, seed: int
+) -> Iterator[InteractionRecord]:
+    """Run a policy in an environment, yielding one record per interaction.
+
+    Args:
+        policy: settings, or the name of a policy.
+        environment: an environment, or the name of one.
+        seed: fixes users, noise and decisions.
+
+    Raises:
+        UnknownNameError: there is no policy or environment of that name.
+        ConfigurationError: the policy cannot be built for the environment.
+    """
+    found = find_environment(environment)
+    world = draw_world(found, seed)
+    return serve(open_study(policy, found, world, seed), found, world)
+
+
 def open_study(
-    environment: Environment,
-    policy: str,
-    seed: int,
-    settings: CocoSettings,
-    reward_range: tuple[float, float] | None = None,
-) -> Study:
-    """Start a study of an environment, on the range that it declares or on another."""
-    return Study(
-        environment.arms,
-        environment.context,
-        reward_range or environment.reward_range,
-        environment.reward_noise,
-        rewards=environment.rewards,
-        policy=policy,
-        seed=seed,
-        settings=settings,
-        reward_limits=environment.reward_limits,
-    )
-
-
-def telling(
-    settings: CocoSettings,
+    policy: PolicySettings | str,
     environment: Environment,
     world: World,
-    reward_range: tuple[float, float] | None = None,
-) -> CocoSettings:
-    """Add the truth to the settings, for policies that are told it: population and steps per user.
+    seed: int,
+    rewards: Rewards | None = None,
+) -> Study:
+    """Start a study of an environment; policies that may know something about it are informed.
 
-    A population is told in standardised units, so the range has to be that of the study.
+    Args:
+        policy: settings, or the name of a policy.
+        environment: declares arms and context.
+        world: the true population.
+        seed: of the study.
+        rewards: if not those of the environment.
+    """
+    rewards = environment.rewards if rewards is None else rewards
+    informed = find_policy(policy).informed(facts_of(environment, world, rewards))
+    return Study(environment.arms, environment.context, rewards, informed, seed=seed)
+
+
+def facts_of(environment: Environment, world: World, rewards: Rewards) -> Facts:
+    """List what a policy may know about an environment, in the units of a study's rewards.
 
     Raises:
         ConfigurationError: a continuous feature is not declared on [-1, 1].
@@ -65,16 +79,17 @@ def telling(
                 f"Expected continuous features on {FEATURE_RANGE}, where a population is linear in "
                 f"them; got {name}={declared!r}. Scale the feature in the environment."
             )
-    low, high = reward_range or environment.reward_range
-    width = STANDARD_RANGE[1] - STANDARD_RANGE[0]
-    return replace(
-        settings,
-        prior=world.population.rescaled((low + high) / 2, width / (high - low)),
-        steps_per_user=environment.recruitment.steps_per_user,
+    plan = environment.recruitment
+    return Facts(
+        world.population.rescaled(rewards.centre, rewards.scale),
+        plan.steps_per_user,
+        plan.num_steps,
+        rewards.scale,
+        environment.mixed_model,
     )
 
 
-def simulate(study: Study, environment: Environment, world: World) -> Iterator[InteractionRecord]:
+def serve(study: Study, environment: Environment, world: World) -> Iterator[InteractionRecord]:
     """Run a study to its end, yielding one record per interaction."""
     step = 0
     for round_number, served in enumerate(environment.recruitment.rounds()):

@@ -39,8 +39,8 @@ def draw_world(environment: Environment, seed: int) -> World:
     users = np.random.default_rng([seed, _USERS])
     cohort = environment.draw_users(users, plan.num_users, shared)
     shape = (plan.num_users, plan.steps_per_user, len(environment.arms))
-    noise = environment.draw_noise(np.random.default_rng([seed, _NOISE]), shape)
-    rewards = environment.reward(cohort.arm_means[:, None, :], noise)
+    noise = environment.rewards.draw_noise(np.random.default_rng([seed, _NOISE]), shape)
+    rewards = environment.rewards.draw(cohort.arm_means[:, None, :], noise)
     return World(cohort, rewards, environment.population(shared))
 
 
@@ -50,9 +50,9 @@ def draw_evaluation(
     """Draw newcomers of the same run, their noise, and the uniforms that choose their arms."""
     generator = np.random.default_rng([seed, _EVALUATION])
     cohort = environment.draw_users(generator, num_users, _draw_shared(environment, seed))
-    noise = environment.draw_noise(generator, (num_users, num_pulls, len(environment.arms)))
+    noise = environment.rewards.draw_noise(generator, (num_users, num_pulls, len(environment.arms)))
     draws = generator.uniform(size=(num_users, num_pulls))
-    rewards = environment.reward(cohort.arm_means[:, None, :], noise)
+    rewards = environment.rewards.draw(cohort.arm_means[:, None, :], noise)
     return EvaluationBatch(cohort, rewards, draws)
 
 

@@ -32,7 +32,7 @@ class Adoption(NamedTuple):
     num_decisions: int
 
 
-Rejuvenation = Literal["foreground", "background"] | Sequence[Adoption]
+Moves = Literal["foreground", "background"] | Sequence[Adoption]
 
 
 class Update(NamedTuple):
@@ -67,26 +67,26 @@ class _Course(NamedTuple):
     due: tuple[int, Any] | None = None
 
 
-def plan_for(rejuvenate: Rejuvenation) -> tuple[Adoption, ...] | None:
+def plan_for(moves: Moves) -> tuple[Adoption, ...] | None:
     """Read when moves are to be adopted; None if that is not laid down.
 
     Raises:
         ConfigurationError: it is neither a mode nor a record of adoptions.
     """
-    if isinstance(rejuvenate, str) and rejuvenate in ("foreground", "background"):
+    if isinstance(moves, str) and moves in ("foreground", "background"):
         return None
-    is_record = isinstance(rejuvenate, list | tuple) and all(
+    is_record = isinstance(moves, list | tuple) and all(
         isinstance(entry, list | tuple)
         and len(entry) == len(Adoption._fields)
         and all(type(number) is int for number in entry)
-        for entry in rejuvenate
+        for entry in moves
     )
     if not is_record:
         raise ConfigurationError(
-            "Expected rejuvenate in ('foreground', 'background'), or the adoptions of a study; got "
-            f"rejuvenate={rejuvenate!r}. Choose one of these."
+            "Expected moves in ('foreground', 'background'), or the adoptions of a study; got "
+            f"moves={moves!r}. Choose one of these."
         )
-    return tuple(Adoption(*entry) for entry in rejuvenate)
+    return tuple(Adoption(*entry) for entry in moves)
 
 
 class BackgroundMoves:

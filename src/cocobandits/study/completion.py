@@ -13,7 +13,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from cocobandits.models.features import FeatureKinds
-from cocobandits.study.units import FEATURE_RANGE, FloatVector
+from cocobandits.units import FEATURE_RANGE, FloatVector
 
 Points = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
-from cocobandits.study.units import FloatVector, is_number, is_truth
+from cocobandits.units import FloatVector, is_number, is_truth
 
 FeatureDeclaration = tuple[float, float] | Sequence[str] | type[bool]
 ContextDeclaration = Mapping[str, FeatureDeclaration]

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from cocobandits.policies.choice import ModelChoice
-from cocobandits.policies.registry import describe_model
+from cocobandits.policies.coco.descriptions import Learner
+from cocobandits.rewards import Rewards
 from cocobandits.study.context import Feature
 from cocobandits.study.decisions import DecisionLog, Status
 from cocobandits.study.design import StudyDesign
-from cocobandits.study.rewards import RewardDesign
 from cocobandits.study.roster import ArmStatus, Roster
 from cocobandits.study.users import Users
 
@@ -32,6 +31,13 @@ class FeatureDescription(NamedTuple):
     num_missing: int
 
 
+class ModelName(NamedTuple):
+    """The population model that a policy learns, "none" if it learns none, and why this one."""
+
+    name: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class Description:
     """What a study is, and how far it has come. Prints as tables.
@@ -49,9 +55,9 @@ class Description:
 
     arms: tuple[ArmDescription, ...]
     features: tuple[FeatureDescription, ...]
-    rewards: RewardDesign
+    rewards: Rewards
     policy: str
-    model: ModelChoice
+    model: ModelName
     num_users: int
     num_decisions: int
     num_rewards: int
@@ -90,12 +96,19 @@ def describe(design: StudyDesign, roster: Roster, users: Users, log: DecisionLog
             for feature, num_missing in zip(design.features, users.num_missing, strict=True)
         ),
         design.rewards,
-        design.policy,
-        describe_model(design.problem(), design.settings, design.policy),
+        design.policy.name,
+        _model(design),
         len(users.names) - len(users.withdrawn),
         len(log),
         log.statuses.count(Status.REWARDED),
     )
+
+
+def _model(design: StudyDesign) -> ModelName:
+    if not isinstance(design.policy, Learner):
+        return ModelName("none", f"{design.policy.name} does not learn a population")
+    chosen = design.policy.chosen(design.problem())
+    return ModelName(chosen.name, chosen.reason)
 
 
 def _kind(feature: Feature) -> Literal["continuous", "categories", "boolean"]:
@@ -104,13 +117,13 @@ def _kind(feature: Feature) -> Literal["continuous", "categories", "boolean"]:
     return "categories" if feature.range is None else "continuous"
 
 
-def _rewards_in_words(rewards: RewardDesign) -> str:
-    better = "higher is better" if rewards.is_maximised else "lower is better"
-    if rewards.kind == "bernoulli":
+def _rewards_in_words(rewards: Rewards) -> str:
+    better = "higher is better" if rewards.maximise else "lower is better"
+    if rewards.name == "bernoulli":
         return f"bernoulli, 0 or 1, {better}"
     low, high = rewards.range
     noise = "noise learned" if rewards.noise is None else f"noise {rewards.noise:g}"
-    return f"{rewards.kind}, {low:g} to {high:g}, {noise}, {better}"
+    return f"{rewards.name}, {low:g} to {high:g}, {noise}, {better}"
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -1,7 +1,6 @@
 """The design of a study: arms, context, rewards, floors, policy. Validated once, then frozen.
 
-An arm that is added later makes another design, of the same study. Owns what belongs together;
-single features and rewards are read in `context.py` and `rewards.py`.
+An arm that is added later makes another design, of the same study.
 """
 
 import math
@@ -13,17 +12,14 @@ import numpy as np
 
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.policies.base import Problem
-from cocobandits.policies.registry import policy_names
-from cocobandits.policies.settings import CocoSettings, ModelName, default_settings, preset
+from cocobandits.policies.description import PolicySettings
+from cocobandits.policies.registry import find_policy
+from cocobandits.rewards import Rewards, check_rewards
 from cocobandits.study.context import (
     ContextDeclaration,
-    ContextValues,
     Feature,
-    read_context,
-    standardise_context,
 )
-from cocobandits.study.rewards import RewardDesign
-from cocobandits.study.units import (
+from cocobandits.units import (
     FEATURE_RANGE,
     STANDARD_RANGE,
     FloatVector,
@@ -49,8 +45,9 @@ class StudyDesign:
     Attributes:
         arms: their names; those that were added come last.
         features: of a context.
-        rewards: what a reward is.
-        policy, seed, settings: how arms are chosen.
+        rewards: kind of rewards.
+        policy: how arms are chosen.
+        seed: fixes every decision.
         floor: least probability of every arm that can be chosen, also of those that are added; or
             one for each arm of the start, and none for those that are added.
         added: for every arm that was added, how many decisions there had been.
@@ -58,10 +55,9 @@ class StudyDesign:
 
     arms: tuple[str, ...]
     features: tuple[Feature, ...]
-    rewards: RewardDesign
-    policy: str
+    rewards: Rewards
+    policy: PolicySettings
     seed: int
-    settings: CocoSettings
     floor: float | tuple[float, ...] = 0.0
     added: tuple[int, ...] = ()
 
@@ -79,26 +75,22 @@ class StudyDesign:
                 f"Expected a whole number from zero to 2^63 - 1; got seed={self.seed!r}. "
                 "Use for example 0."
             )
-        if self.policy not in policy_names():
-            raise UnknownNameError("policy", self.policy, policy_names(), "Choose one of these.")
 
     @classmethod
     def declare(  # noqa: PLR0913, PLR0917 - the design of a study has this many parts
         cls,
         arms: Sequence[str],
         context: ContextDeclaration,
-        rewards: RewardDesign,
-        policy: str,
-        seed: int,
-        settings: CocoSettings | str | None,
+        rewards: Rewards,
+        policy: PolicySettings | str,
         floor: Floor,
-        model: ModelName | None = None,
+        seed: int,
     ) -> "StudyDesign":
         """Read a design as a user writes it.
 
         Raises:
             ConfigurationError: a part of it is refused.
-            UnknownNameError: there is no such policy, preset, or arm with a floor.
+            UnknownNameError: there is no such policy, or arm with a floor.
         """
         if isinstance(arms, str) or not isinstance(arms, Sequence):
             raise ConfigurationError(
@@ -110,25 +102,13 @@ class StudyDesign:
                 f"context={context!r}. Write for example {{'age': (18, 90)}}, or {{}} for no "
                 "context."
             )
-        if isinstance(settings, str):
-            settings = preset(settings)
-        if settings is not None and not isinstance(settings, CocoSettings):
-            raise ConfigurationError(
-                f"Expected CocoSettings or the name of a preset; got settings={settings!r}. Leave "
-                "it out for the defaults."
-            )
-        if settings is None:
-            settings = default_settings(policy)
-        if model is not None:
-            settings = replace(settings, model=model)
         features = tuple(Feature.declare(name, declared) for name, declared in context.items())
         return cls(
             tuple(arms),
             features,
-            rewards,
-            policy,
+            check_rewards(rewards),
+            find_policy(policy),
             _as_whole(seed),
-            settings,
             _read_floor(floor, tuple(arms)),
         )
 
@@ -148,16 +128,6 @@ class StudyDesign:
     def reward_range(self) -> tuple[float, float]:
         """Where arm means lie."""
         return self.rewards.range
-
-    @property
-    def reward_noise(self) -> float | None:
-        """Standard deviation of a reward around its arm mean; None if it is not given."""
-        return self.rewards.noise
-
-    @property
-    def reward_limits(self) -> tuple[float, float]:
-        """Rewards outside are refused."""
-        return self.rewards.limits
 
     @property
     def scale(self) -> float:
@@ -188,21 +158,12 @@ class StudyDesign:
             tuple(feature.num_categories for feature in self.features),
             STANDARD_RANGE,
             self.rewards.standardised_noise,
-            "bernoulli" if self.rewards.kind == "bernoulli" else "gaussian",
+            self.rewards.kind,
         )
 
     def first_problem(self) -> Problem:
         """Describe the study as it started."""
         return replace(self.problem(), num_arms=self.num_first_arms)
-
-    def encode_context(self, values: ContextValues) -> FloatVector:
-        """Translate a context to standardised units; NaN is missing.
-
-        Raises:
-            InputError: a value is refused.
-            UnknownNameError: a feature was never declared.
-        """
-        return standardise_context(self.features, read_context(self.features, values))
 
     def standardise(self, reward: object) -> float:
         """Translate a reward to standardised units, where more is better.

@@ -25,10 +25,12 @@ from cocobandits.models.histories import UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
 from cocobandits.models.truncated_normal import interval_log_likelihood
 from cocobandits.policies.base import Problem
-from cocobandits.policies.choice import choose_model, noise_prior, population_model
-from cocobandits.policies.hierts import HierTsSettings
-from cocobandits.policies.mtts import MttsSettings
-from cocobandits.policies.relearning import relearn
+from cocobandits.policies.baselines.hierts import HierTS
+from cocobandits.policies.baselines.mtts import MTTS
+from cocobandits.policies.coco.descriptions import CoIDS, Learner
+from cocobandits.policies.coco.populations import Mixture, noise_prior, population_model
+from cocobandits.policies.coco.relearning import relearn
+from cocobandits.policies.description import PolicySettings
 from cocobandits.study.design import StudyDesign
 from cocobandits.types import RngKey, Scalar, Values
 
@@ -43,26 +45,6 @@ USER_DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 # A noise that is not known is averaged over this many values, up to so many prior deviations off.
 _NUM_NOISES, _NOISE_REACH = 341, 8.0
 
-# What each policy assumes; None if none of these: it is told the truth, or learns no population.
-ASSUMPTIONS: dict[str, Candidate | None] = {
-    "coids": "nonparametric",
-    "npm-ts": "nonparametric",
-    "gids": "nonparametric",
-    "mtts": "gaussian",
-    "hierts": "gaussian",
-    "hlinucb": None,
-    "hlinucb-t": None,
-    "kmtl-ucb": None,
-    "gradband": None,
-    "meta-ts": None,
-    "ada-ts": None,
-    "robustagg": None,
-    "rome": None,
-    "ind-ts": "no-sharing",
-    "oracle-ts": None,
-    "oracle-plan": None,
-    "uniform": None,
-}
 _MEANINGS: dict[Candidate, str] = {
     "nonparametric": "a population of any shape",
     "log-density": "a density over a grid of arm means",
@@ -72,16 +54,16 @@ _MEANINGS: dict[Candidate, str] = {
 }
 # What to check before giving an assumption up, and who assumes the other instead.
 _CHECKS: dict[Candidate, str] = {
-    "nonparametric": "Check that arm means lie inside reward_range",
-    "log-density": "Check that arm means lie inside reward_range",
-    "mixture": "Check that arm means lie inside reward_range",
-    "gaussian": "Check what settings tell the policy, above all the user_deviation",
-    "no-sharing": "Check that arm means lie inside reward_range",
+    "nonparametric": "Check that arm means lie inside the range of rewards",
+    "log-density": "Check that arm means lie inside the range of rewards",
+    "mixture": "Check that arm means lie inside the range of rewards",
+    "gaussian": "Check the settings of the policy, above all the user_deviation",
+    "no-sharing": "Check that arm means lie inside the range of rewards",
 }
 _SUCCESSORS: dict[Candidate, str] = {
     "nonparametric": "policy='coids'",
-    "log-density": "policy='coids' and model='log-density'",
-    "mixture": "policy='coids' and model='mixture'",
+    "log-density": "policy=CoIDS(population=LogDensity())",
+    "mixture": "policy=CoIDS(population=Mixture())",
     "gaussian": "policy='mtts'",
     "no-sharing": "policy='ind-ts'",
 }
@@ -164,22 +146,25 @@ def diagnose(
         UnsupportedError: there is no other model for rewards of this kind.
         NumericalError: no particle can explain a user, or an evidence is not finite.
     """
-    problem, settings = design.problem(), design.settings
+    problem = design.problem()
+    # A policy that learns no population has the default one learned for it.
+    learner = design.policy if isinstance(design.policy, Learner) else CoIDS()
     if has_other_model and problem.rewards != "gaussian":
         raise UnsupportedError(
             f"Expected Gaussian rewards for another population model; got rewards="
             f"{problem.rewards!r}, for which there is the mixture alone. Ask without it."
         )
     if log_evidence is None:
-        model = population_model(problem, settings)
-        log_evidence = learn_log_evidence(rng_key, model, users, settings.inference)
+        model = population_model(problem, learner.chosen(problem).settings, learner.num_particles)
+        log_evidence = learn_log_evidence(rng_key, model, users, learner.inference())
     learned: dict[Candidate, float] = {"nonparametric": log_evidence}
     if has_other_model:
-        is_mixture = choose_model(problem, settings).name == "mixture"
+        is_mixture = learner.chosen(problem).name == "mixture"
         name: Literal["log-density", "mixture"] = "log-density" if is_mixture else "mixture"
-        other = population_model(problem, replace(settings, model=name))
+        settings = learner.default_population if is_mixture else Mixture()
+        other = population_model(problem, settings, learner.num_particles)
         other_key = jax.random.fold_in(rng_key, 1)
-        learned[name] = learn_log_evidence(other_key, other, users, settings.inference)
+        learned[name] = learn_log_evidence(other_key, other, users, learner.inference())
     return compare(design, users, learned)
 
 
@@ -197,8 +182,8 @@ def compare(design: StudyDesign, users: UserTable, learned: Mapping[Candidate, f
     problem = design.problem()
     log_evidences: dict[Candidate, float] = dict(learned)
     if problem.rewards == "gaussian":
-        told = _told(design)
-        log_evidences["gaussian"] = float(_gaussian_log_evidence(problem, told, users))
+        evidence = _gaussian_log_evidence(problem, design.policy, users)
+        log_evidences["gaussian"] = float(evidence)
     log_evidences["no-sharing"] = float(_flat_log_evidence(problem, users))
     if not all(map(math.isfinite, log_evidences.values())):
         raise NumericalError(
@@ -208,8 +193,8 @@ def compare(design: StudyDesign, users: UserTable, learned: Mapping[Candidate, f
     counts = np.asarray(users.statistics.count).sum(axis=1)
     return Diagnosis(
         log_evidences,
-        design.policy,
-        ASSUMPTIONS[design.policy],
+        design.policy.name,
+        design.policy.assumes,
         int(np.count_nonzero(counts)),
         round(counts.sum()),
     )
@@ -236,18 +221,10 @@ def _noises(problem: Problem) -> tuple[Values, Values]:
     return noises, jax.nn.log_softmax(-(steps**2) / 2)
 
 
-def _told(design: StudyDesign) -> MttsSettings | HierTsSettings | None:
-    if design.policy == "hierts":
-        return design.settings.hierts
-    return design.settings.mtts if design.policy == "mtts" else None
-
-
-def _gaussian_log_evidence(
-    problem: Problem, told: MttsSettings | HierTsSettings | None, users: UserTable
-) -> Scalar:
-    settings = MttsSettings() if told is None else told
-    model = settings.mixed_model(problem, reward_noise=1.0)
-    deviations = USER_DEVIATIONS if told is None else (model.user_deviation,)
+def _gaussian_log_evidence(problem: Problem, policy: PolicySettings, users: UserTable) -> Scalar:
+    given = policy if isinstance(policy, MTTS | HierTS) else None
+    model = (given or MTTS()).mixed_model(problem, reward_noise=1.0)
+    deviations = USER_DEVIATIONS if given is None else (model.user_deviation,)
     return _average_log_evidence(model, users, jnp.array(deviations), *_noises(problem))
 
 

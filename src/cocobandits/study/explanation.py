@@ -14,11 +14,11 @@ from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief, Hyperparameters
-from cocobandits.policies.acquisitions.base import Motives
 from cocobandits.policies.base import Readings
+from cocobandits.policies.coco.acquisition import Motives
 from cocobandits.study.design import StudyDesign
-from cocobandits.study.units import FEATURE_RANGE, STANDARD_RANGE, FloatVector
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar, Values
+from cocobandits.units import FEATURE_RANGE, STANDARD_RANGE, FloatVector
 
 _INTERVAL = (0.05, 0.95)
 

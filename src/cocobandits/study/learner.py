@@ -16,14 +16,13 @@ from cocobandits.errors import NumericalError
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.models.histories import Change, UserTable
 from cocobandits.policies.base import Arms, History, Policy, Step
-from cocobandits.policies.registry import LEARNERS
-from cocobandits.study.background import Adoption, BackgroundMoves, Rejuvenation, Update, plan_for
+from cocobandits.study.background import Adoption, BackgroundMoves, Moves, Update, plan_for
 from cocobandits.study.completion import Points
 from cocobandits.study.design import StudyDesign
 from cocobandits.study.moving_process import MOVING_PROCESS
 from cocobandits.study.recipe import Recipe
-from cocobandits.study.units import FloatVector
 from cocobandits.types import PossibleContext, RngKey, Scalar
+from cocobandits.units import FloatVector
 
 # Arm and standardised reward of a decision; None if it has none, or its user has withdrawn.
 RewardOf = Callable[[int], tuple[int, float] | None]
@@ -59,14 +58,14 @@ class Learner:
 
     Args:
         design: of the study.
-        rejuvenate: where particles are moved, or the record to repeat.
+        moves: where particles are moved, or the record to repeat.
 
     Raises:
         ConfigurationError: the policy cannot be built as designed.
     """
 
-    def __init__(self, design: StudyDesign, rejuvenate: Rejuvenation) -> None:
-        self._plan = plan_for(rejuvenate)
+    def __init__(self, design: StudyDesign, moves: Moves) -> None:
+        self._plan = plan_for(moves)
         self._base_key = jax.random.key(design.seed)
         self.design = design
         self.policy: Policy[Any] = Recipe.of(design).policy()
@@ -77,7 +76,7 @@ class Learner:
         self.adoptions: list[Adoption] = []
         self.arrivals: list[Arrival] = []
         # Without particles there is nothing to move.
-        is_moving = rejuvenate != "foreground" and design.policy in LEARNERS
+        is_moving = moves != "foreground" and design.policy.is_learner
         self.background = self._moves() if is_moving else None
 
     @property
@@ -109,7 +108,7 @@ class Learner:
         if not (np.all(found >= 0) and 0.99 < found.sum() < 1.01):
             raise NumericalError(
                 f"Expected probabilities that sum to one; got {found.tolist()} from "
-                f"policy={self.design.policy!r}. Check that range and noise fit the rewards."
+                f"policy={self.design.policy.name!r}. Check that range and noise fit the rewards."
             )
         weights[list(arms)] = found / found.sum()
         return weights

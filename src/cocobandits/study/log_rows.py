@@ -35,9 +35,9 @@ def log_rows(design: StudyDesign, users: Users, log: DecisionLog) -> Iterator[Lo
 def log_metadata(design: StudyDesign) -> dict[str, str]:
     """Say what somebody who reads the log alone has to know of the study."""
     return {
-        "policy": design.policy,
+        "policy": design.policy.name,
         "seed": str(design.seed),
-        "rewards": design.rewards.kind,
+        "rewards": design.rewards.name,
         "reward_range": f"{design.reward_range[0]!r} to {design.reward_range[1]!r}",
-        "better": "higher" if design.rewards.is_maximised else "lower",
+        "better": "higher" if design.rewards.maximise else "lower",
     }

@@ -257,7 +257,7 @@ class Questions(ABC):
     def _believing(self, answer: T | None) -> T:
         if answer is None:
             raise UnsupportedError(
-                f"Expected a policy that holds beliefs; got policy={self.design.policy!r}. "
+                f"Expected a policy that holds beliefs; got policy={self.design.policy.name!r}. "
                 "Use another policy, for example 'coids'."
             )
         return answer

@@ -6,8 +6,7 @@ import jax
 
 from cocobandits.models.histories import UserTable
 from cocobandits.policies.base import History, Policy, Problem
-from cocobandits.policies.registry import build_policy
-from cocobandits.policies.settings import CocoSettings
+from cocobandits.policies.description import PolicySettings, build
 from cocobandits.study.design import StudyDesign
 
 
@@ -17,15 +16,14 @@ class Recipe(NamedTuple):
     Arms that were added are added again: settings may speak of the arms of the start alone.
     """
 
-    name: str
     problem: Problem
-    settings: CocoSettings
+    settings: PolicySettings
     num_added: int
 
     @classmethod
     def of(cls, design: StudyDesign) -> "Recipe":
         """Read a design."""
-        return cls(str(design.policy), design.first_problem(), design.settings, len(design.added))
+        return cls(design.first_problem(), design.policy, len(design.added))
 
     def policy(self) -> Policy[Any]:
         """Build the policy for the arms of the start, and add the others.
@@ -34,7 +32,7 @@ class Recipe(NamedTuple):
             ConfigurationError: the settings do not fit the problem.
             UnsupportedError: the policy takes no further arms.
         """
-        policy, key = build_policy(self.name, self.problem, self.settings), jax.random.key(0)
+        policy, key = build(self.settings, self.problem), jax.random.key(0)
         for _ in range(self.num_added):
             # A policy depends on no state and no users: any will do.
             users = UserTable.empty(len(self.problem.features), policy.problem.num_arms + 1)

@@ -12,9 +12,9 @@ import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,18 +22,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cocobandits.checks import freeze
 from cocobandits.errors import CocoError, StorageError
-from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.chances import ChanceMixture
-from cocobandits.models.gaussian_mixture import ConditionalMixture
-from cocobandits.policies.settings import SYSTEM_SETTINGS, CocoSettings
+from cocobandits.policies.description import PolicySettings
+from cocobandits.policies.plain import from_plain, to_plain
 from cocobandits.study.background import Adoption
 from cocobandits.study.context import Feature
 from cocobandits.study.decisions import DecisionLog
 from cocobandits.study.design import StudyDesign
 from cocobandits.study.learner import Arrival, Memory
-from cocobandits.study.rewards import RewardDesign
 from cocobandits.study.roster import ArmChange
 from cocobandits.study.users import Users
 
@@ -69,7 +65,7 @@ class Snapshot(NamedTuple):
 
 
 def write(path: Path, snapshot: Snapshot) -> None:
-    """Write a snapshot beside its place and move it there in one step.
+    """Write a snapshot to a temporary file and move it to its place in one step.
 
     Raises:
         StorageError: the file cannot be written.
@@ -78,13 +74,13 @@ def write(path: Path, snapshot: Snapshot) -> None:
     text = {
         "format": FORMAT,
         "version": VERSION,
-        "design": asdict(snapshot.design),
+        "design": _design(snapshot.design),
         "users": snapshot.users.names,
         "withdrawn": sorted(snapshot.users.withdrawn),
         "arm_changes": snapshot.changes,
         "num_updates": snapshot.memory.num_updates,
-        "arrivals": snapshot.memory.arrivals,
         "adoptions": snapshot.memory.adoptions,
+        "arrivals": snapshot.memory.arrivals,
         "sha256": {name: _digest(array) for name, array in arrays.items()},
     }
     content = json.dumps(text, indent=1, default=_plain).encode()
@@ -159,29 +155,15 @@ class Archive(NamedTuple):
         except (*_UNREADABLE, CocoError, TypeError, AttributeError, IndexError) as error:
             raise _damaged(self.path, f"its content cannot be used ({error})") from error
 
-    def design(self) -> StudyDesign:
-        """Read what the study was designed as; use it within `refusing`."""
-        declared = self.text["design"]
-        settings = declared["settings"]
-        settings = settings | {
-            "inference": SmcConfig(**settings["inference"]),
-            "prior": _prior(settings["prior"]),
-            **{
-                name: kind(
-                    **{field: freeze(told) for field, told in settings.get(name, {}).items()}
-                )
-                for name, kind in SYSTEM_SETTINGS.items()
-            },
-        }
-        rewards = dict(declared["rewards"])
-        floor = declared["floor"]
+    def design(self, policies: Sequence[type[PolicySettings]] = ()) -> StudyDesign:
+        """Read the design of the study; use it within `refusing`."""
+        declared, floor = self.text["design"], self.text["design"]["floor"]
         return StudyDesign(
             tuple(declared["arms"]),
             tuple(_feature(item) for item in declared["features"]),
-            RewardDesign(**rewards | {name: tuple(rewards[name]) for name in ("range", "limits")}),
-            declared["policy"],
+            from_plain(declared["rewards"]),
+            from_plain(declared["policy"], policies),
             declared["seed"],
-            CocoSettings(**settings),
             tuple(floor) if isinstance(floor, list) else floor,
             tuple(declared["added"]),
         )
@@ -237,10 +219,10 @@ class Archive(NamedTuple):
         return array
 
 
-def _prior(item: dict[str, Any] | None) -> ConditionalMixture | ChanceMixture | None:
-    if item is None:
-        return None
-    return ChanceMixture(**item) if "successes" in item else ConditionalMixture(**item)
+def _design(design: StudyDesign) -> dict[str, Any]:
+    plain = {"rewards": to_plain(design.rewards), "policy": to_plain(design.policy)}
+    others = {each.name: getattr(design, each.name) for each in fields(design)}
+    return others | plain | {"features": [asdict(feature) for feature in design.features]}
 
 
 def _feature(item: dict[str, Any]) -> Feature:

@@ -17,10 +17,10 @@ from cocobandits.errors import ConflictError, InputError
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change
 from cocobandits.notice import NOTICE
-from cocobandits.policies.registry import LEARNERS
-from cocobandits.policies.settings import CocoSettings, ModelName
+from cocobandits.policies.description import PolicySettings
+from cocobandits.rewards import Rewards
 from cocobandits.study import storage
-from cocobandits.study.background import Rejuvenation, plan_for
+from cocobandits.study.background import Moves, plan_for
 from cocobandits.study.completion import NUM_POINTS
 from cocobandits.study.context import ContextDeclaration, ContextValues, read_context
 from cocobandits.study.decisions import (
@@ -34,12 +34,11 @@ from cocobandits.study.decisions import (
 from cocobandits.study.design import Floor, StudyDesign, check_floor_sum
 from cocobandits.study.learner import Learner, RewardOf
 from cocobandits.study.questions import Questions
-from cocobandits.study.rewards import RewardDesign, RewardKind
 from cocobandits.study.roster import Roster, raise_to_floors
-from cocobandits.study.units import is_name
 from cocobandits.study.users import Users
 from cocobandits.study.warm_up import rehearse
 from cocobandits.types import PossibleContext
+from cocobandits.units import is_name
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,26 +50,14 @@ class Study(Questions):
         arms: names of the arms, at least two.
         context: feature name → (low, high), a list of category names, or the type `bool`. Empty for
             no context.
-        reward_range: where arm means lie; grids reach half a cell further. Left out for bernoulli
-            rewards.
-        reward_noise: standard deviation of a reward around its arm mean; None learns it (coids,
-            npm-ts and gids). Left out for bernoulli rewards.
-        policy: how arms are chosen; see `cocobandits.policies.registry.policy_names`.
-        seed: fixes every decision.
-        settings: how the population is modelled: `CocoSettings`, or the name of a preset, "learned"
-            or "paper". By default "paper" for npm-ts and gids, "learned" for all others.
-        reward_limits: a reward outside is refused as a typing error; by default the range and ten
-            noise deviations on either side (half the width if the noise is not known), and the
-            range alone for bounded and bernoulli rewards.
-        rejuvenate: "foreground" moves particles within the reward that makes it due; "background"
-            does it in a process beside rewards and decisions; the `adoptions` of a study that ran
-            in the background repeat it.
-        rewards: "gaussian" for noise around an arm mean; "bounded" if no reward lies outside the
-            range; "bernoulli" if every reward is 0 or 1.
-        maximise: False if lower rewards are better.
+        rewards: `Gaussian(low, high)`, `Bounded(low, high)` or `Bernoulli()`.
+        policy: settings of a policy, for example `CoIDS(steps_per_user=5)`, or the name of one with
+            its default settings; see `cocobandits.policy_names`.
         floor: least probability of every arm that can be chosen, or a mapping from arm to that.
-        model: the population model: "auto", "log-density" or "mixture"; by default what `settings`
-            say, and they say "auto".
+        seed: fixes every decision.
+        moves: "foreground" moves particles within the reward that makes it due; "background" does
+            so in another process, while rewards and decisions go on; the `adoptions` of a study
+            that ran in the background repeat it.
 
     Raises:
         ConfigurationError: the design is refused; the message says what to change.
@@ -81,34 +68,19 @@ class Study(Questions):
         self,
         arms: Sequence[str],
         context: ContextDeclaration,
-        reward_range: tuple[float, float] | None = None,
-        reward_noise: float | None = None,
-        policy: str = "coids",
-        seed: int = 0,
-        settings: CocoSettings | str | None = None,
-        reward_limits: tuple[float, float] | None = None,
-        rejuvenate: Rejuvenation = "foreground",
-        rewards: RewardKind = "gaussian",
-        maximise: bool = True,
+        rewards: Rewards,
+        policy: PolicySettings | str = "coids",
         floor: Floor = 0.0,
-        model: ModelName | None = None,
+        seed: int = 0,
+        moves: Moves = "foreground",
     ) -> None:
-        design = StudyDesign.declare(
-            arms,
-            context,
-            RewardDesign.declare(rewards, reward_range, reward_noise, reward_limits, maximise),
-            policy,
-            seed,
-            settings,
-            floor,
-            model,
-        )
-        learner, users = Learner(design, rejuvenate), Users(design.features)
+        design = StudyDesign.declare(arms, context, rewards, policy, floor, seed)
+        learner, users = Learner(design, moves), Users(design.features)
         self._begin(learner, users, Roster(design.arms), DecisionLog())
         self._announce_model()
 
     def _begin(self, learner: Learner, users: Users, roster: Roster, log: DecisionLog) -> None:
-        NOTICE.watch("10 to 40 s" if learner.design.policy in LEARNERS else "a few seconds")
+        NOTICE.watch("10 to 40 s" if learner.design.policy.is_learner else "a few seconds")
         self._learner, self._users, self._roster, self._log = learner, users, roster, log
         self._open = {
             log.users[number]: number
@@ -119,10 +91,9 @@ class Study(Questions):
     def enrol(self, user: str, context: ContextValues | None = None) -> None:
         """Add a user; the same user with the same context again is harmless.
 
-        What is None or left out of the context is missing, and is averaged over by what others'
-        values have been. That is brought up to date with every reward of this user, so what has
-        been learned since enters as an exact change of likelihood; somebody without further rewards
-        keeps the last one.
+        Missing features (None or absent) are integrated out over the values seen in other users.
+        Those values are brought up to date with every reward of this user, as an exact change of
+        likelihood; a user without further rewards keeps the last ones.
 
         Raises:
             InputError: the context or the user's name is refused.
@@ -137,7 +108,7 @@ class Study(Questions):
     def update_context(self, user: str, context: ContextValues) -> None:
         """Add values that were missing so far; the same values again are harmless.
 
-        The user's rewards are learned from anew, at the context that is known now.
+        The user's rewards are learned again at the context known now.
 
         Raises:
             InputError: a value is refused.
@@ -376,18 +347,28 @@ class Study(Questions):
         storage.write(Path(path), snapshot)
 
     @classmethod
-    def load(cls, path: str | Path, rejuvenate: Rejuvenation = "foreground") -> "Study":
+    def load(
+        cls,
+        path: str | Path,
+        moves: Moves = "foreground",
+        policies: Sequence[type[PolicySettings]] = (),
+    ) -> "Study":
         """Read a study that `save` wrote; it decides as the saved one would have.
 
+        Args:
+            path: of the file.
+            moves: as in the constructor.
+            policies: classes of policies from outside the package, if the study uses one.
+
         Raises:
-            ConfigurationError: `rejuvenate` is refused.
+            ConfigurationError: `moves` is refused.
             StorageError: the file is missing, damaged, or not a saved study.
         """
-        plan_for(rejuvenate)
+        plan_for(moves)
         archive = storage.open_archive(Path(path))
         study = cls.__new__(cls)
         with archive.refusing():
-            learner = Learner(archive.design(), rejuvenate)
+            learner = Learner(archive.design(policies), moves)
             design = learner.design
             users, roster = archive.users(design), Roster(design.arms, archive.changes())
             points = jnp.zeros((NUM_POINTS, len(design.features)))

@@ -18,7 +18,7 @@ from cocobandits.study.context import (
     show_context,
     standardise_context,
 )
-from cocobandits.study.units import FloatVector, Truths, is_name
+from cocobandits.units import FloatVector, Truths, is_name
 
 
 class Users:

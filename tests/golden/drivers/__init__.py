@@ -17,7 +17,7 @@ from types import ModuleType
 import cocobandits
 
 # The name of a module in this folder, and a name that only its API exports.
-DRIVERS = {"coco_settings": "CocoSettings"}
+DRIVERS = {"coco_settings": "CocoSettings", "settings_classes": "CoIDS"}
 
 
 def find_driver() -> ModuleType:

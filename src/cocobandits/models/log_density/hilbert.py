@@ -30,7 +30,6 @@ from cocobandits.models.log_density.basis import (
 )
 from cocobandits.models.log_density.grid import Axis, CategoricalAxis, GridAxes, Points
 from cocobandits.models.log_density.kernel import (
-    KernelName,
     KernelScales,
     correlation,
     log_spectral_density,
@@ -64,7 +63,6 @@ class _Waves:
     """A constant, then a cosine and a sine for each frequency, on one continuous axis."""
 
     axis: Axis
-    kernel: KernelName
     padding: float
 
     @property
@@ -77,7 +75,7 @@ class _Waves:
         return count * math.pi / self.half_width
 
     def log_spectrum(self, lengthscale: Number) -> Spectrum:
-        density = log_spectral_density(self.kernel, self.frequencies, lengthscale)
+        density = log_spectral_density(self.frequencies, lengthscale)
         return density - math.log(self.half_width)
 
     def at(self, values: Points) -> AxisFunctions:
@@ -99,14 +97,13 @@ class _Contrasts:
     """
 
     axis: CategoricalAxis
-    kernel: KernelName
 
     @property
     def size(self) -> int:
         return self.axis.size
 
     def log_spectrum(self, lengthscale: Number) -> Spectrum:
-        alike = correlation(self.kernel, jnp.ones((1, 1)), lengthscale)[0, 0]
+        alike = correlation(jnp.ones((1, 1)), lengthscale)[0, 0]
         common = jnp.log1p((self.size - 1) * alike)
         return jnp.concatenate([common[None], jnp.full(self.size - 1, jnp.log1p(-alike))])
 
@@ -127,19 +124,14 @@ class HilbertBasis(Basis):
     """
 
     def __init__(
-        self,
-        axes: GridAxes,
-        kernel: KernelName,
-        medians: KernelScales,
-        num_modes: int,
-        deviations: HyperDeviations,
+        self, axes: GridAxes, medians: KernelScales, num_modes: int, deviations: HyperDeviations
     ) -> None:
         num_arms = axes.num_arms
-        self._arm = _Waves(axes.arm, kernel, _ARM_PADDING)
+        self._arm = _Waves(axes.arm, _ARM_PADDING)
         self._contexts = [
-            _Contrasts(axis, kernel)
+            _Contrasts(axis)
             if isinstance(axis, CategoricalAxis)
-            else _Waves(axis, kernel, _CONTEXT_PADDING)
+            else _Waves(axis, _CONTEXT_PADDING)
             for axis in axes.contexts
         ]
         self._medians, self._deviations = medians, deviations

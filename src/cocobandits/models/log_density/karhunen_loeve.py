@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.log_density.basis import Basis, Coefficients, leading_modes
 from cocobandits.models.log_density.grid import ContextAxis, GridAxes
-from cocobandits.models.log_density.kernel import KernelName, KernelScales, correlation
+from cocobandits.models.log_density.kernel import KernelScales, correlation
 from cocobandits.types import Context, Number, Parameters, Scalar
 
 # Below this fraction of the largest eigenvalue an eigenvector is rounding error, and dividing by
@@ -26,7 +26,6 @@ class AxisBasis(NamedTuple):
     """Eigenpairs of the correlation matrix of one axis, largest eigenvalue first."""
 
     axis: ContextAxis
-    kernel: KernelName
     lengthscale: Number
     eigenvalues: Float[Array, " axis_mode"]
     eigenvectors: Float[Array, "node axis_mode"]
@@ -34,7 +33,7 @@ class AxisBasis(NamedTuple):
     def at(self, value: Scalar) -> Float[Array, " axis_mode"]:
         """Extend the eigenvectors to any point: φ_q(x) = Σ_n k(x, x_n) v_nq / λ_q (Nyström)."""
         distance = self.axis.squared_distance(value[None], self.axis.nodes)
-        covariance = correlation(self.kernel, distance, self.lengthscale)[0]
+        covariance = correlation(distance, self.lengthscale)[0]
         return covariance @ (self.eigenvectors / self.eigenvalues[None, :])
 
     def keep(self, num_modes: int) -> "AxisBasis":
@@ -44,10 +43,10 @@ class AxisBasis(NamedTuple):
         )
 
 
-def decompose(axis: ContextAxis, kernel: KernelName, lengthscale: Number) -> AxisBasis:
+def decompose(axis: ContextAxis, lengthscale: Number) -> AxisBasis:
     """Compute the eigenpairs of the correlation matrix over the nodes of one axis."""
     distance = axis.squared_distance(axis.nodes, axis.nodes)
-    gram = np.asarray(correlation(kernel, distance, lengthscale))
+    gram = np.asarray(correlation(distance, lengthscale))
     values, vectors = np.linalg.eigh(gram)
     values, vectors = values[::-1], vectors[:, ::-1]
     # The sign of an eigenvector is arbitrary; fix it so that machines agree. An antisymmetric one
@@ -57,24 +56,18 @@ def decompose(axis: ContextAxis, kernel: KernelName, lengthscale: Number) -> Axi
     vectors = vectors * np.where(largest < 0, -1.0, 1.0)
     is_sound = values > _SMALLEST_EIGENVALUE * values[0]
     return AxisBasis(
-        axis, kernel, lengthscale, jnp.asarray(values[is_sound]), jnp.asarray(vectors[:, is_sound])
+        axis, lengthscale, jnp.asarray(values[is_sound]), jnp.asarray(vectors[:, is_sound])
     )
 
 
 class KarhunenLoeveBasis(Basis):
     """The eigenfunctions with the largest eigenvalues, each scaled to its prior deviation."""
 
-    def __init__(
-        self,
-        axes: GridAxes,
-        kernel: KernelName,
-        scales: KernelScales,
-        num_modes: int,
-    ) -> None:
+    def __init__(self, axes: GridAxes, scales: KernelScales, num_modes: int) -> None:
         num_arms = axes.num_arms
-        arm = decompose(axes.arm, kernel, scales.arm_lengthscale)
+        arm = decompose(axes.arm, scales.arm_lengthscale)
         self._contexts = [
-            decompose(axis, kernel, lengthscale)
+            decompose(axis, lengthscale)
             for axis, lengthscale in zip(axes.contexts, scales.context_lengthscales, strict=True)
         ]
         ladders = [jnp.log(basis.eigenvalues) for basis in [arm] * num_arms + self._contexts]

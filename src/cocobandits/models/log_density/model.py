@@ -34,7 +34,7 @@ from cocobandits.models.log_density.expansion import Expansion
 from cocobandits.models.log_density.grid import Axis, ContextAxis, GridAxes
 from cocobandits.models.log_density.hilbert import HilbertBasis, HyperDeviations
 from cocobandits.models.log_density.karhunen_loeve import KarhunenLoeveBasis
-from cocobandits.models.log_density.kernel import KERNELS, KernelName, KernelScales
+from cocobandits.models.log_density.kernel import KernelScales
 from cocobandits.models.log_density.likelihood import LikelihoodName, arm_log_likelihood
 from cocobandits.models.log_density.tables import EvidenceTables
 from cocobandits.models.log_density.tensors import Tensor, marginals, once, outer_sum
@@ -79,7 +79,6 @@ class LogDensityConfig:
     context_axes: tuple[ContextAxis, ...] = (Axis(-1.0, 1.0, 10),)
     arm_axis: Axis = Axis(-2.0, 2.0, 20)
     reward_noise: float = 0.1
-    kernel: KernelName = "squared-exponential"
     arm_lengthscale: float = 0.7
     context_lengthscale: float = 0.7
     amplitude: float = 2.0
@@ -112,7 +111,6 @@ class LogDensityConfig:
                     f"Expected at least 1; got {name}={getattr(self, name)}. Raise it."
                 )
         for name, value, allowed in (
-            ("kernel", self.kernel, tuple(KERNELS)),
             ("basis", self.basis, ("karhunen-loeve", "hilbert")),
             ("likelihood", self.likelihood, ("cell", "node")),
             ("precision", self.precision, tuple(DTYPES)),
@@ -388,11 +386,6 @@ def _build_basis(config: LogDensityConfig) -> Basis:
         config.amplitude,
     )
     if config.basis == "karhunen-loeve":
-        return KarhunenLoeveBasis(axes, config.kernel, medians, config.num_modes)
-    return HilbertBasis(
-        axes,
-        config.kernel,
-        medians,
-        config.num_modes,
-        HyperDeviations(config.lengthscale_deviation, config.amplitude_deviation),
-    )
+        return KarhunenLoeveBasis(axes, medians, config.num_modes)
+    deviations = HyperDeviations(config.lengthscale_deviation, config.amplitude_deviation)
+    return HilbertBasis(axes, medians, config.num_modes, deviations)

@@ -9,7 +9,6 @@ from cocobandits.models.features import FeatureKinds, num_terms
 from cocobandits.models.precision import DTYPES, Precision
 
 RewardKind = Literal["gaussian", "bernoulli"]
-_MOST_RANK = 2
 
 
 @dataclass(frozen=True)
@@ -20,8 +19,7 @@ class MixtureConfig:
         num_arms: K.
         features: for each feature its number of categories, or None if it is continuous.
         num_components: C.
-        rank: common factors of the arms within a component, 0 to 2; Gaussian rewards only.
-        smooth_terms: waves per continuous feature, besides its line.
+        rank: common factors of the arms within a component, 0 or 1; Gaussian rewards only.
         rewards: what a reward is.
         mean_range: where arm means lie; successes and failures are its ends.
         reward_noise: standard deviation of a reward; its prior median if it is learned.
@@ -33,7 +31,6 @@ class MixtureConfig:
     features: FeatureKinds = ()
     num_components: int = 8
     rank: int = 0
-    smooth_terms: int = 0
     rewards: RewardKind = "gaussian"
     mean_range: tuple[float, float] = (-2.0, 2.0)
     reward_noise: float = 0.1
@@ -41,7 +38,7 @@ class MixtureConfig:
     precision: Precision = "single"
 
     def __post_init__(self) -> None:
-        for name, least in (("num_arms", 2), ("num_components", 1), ("smooth_terms", 0)):
+        for name, least in (("num_arms", 2), ("num_components", 1)):
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise ConfigurationError(
@@ -52,7 +49,7 @@ class MixtureConfig:
                 f"Expected rewards in {get_args(RewardKind)}; got rewards={self.rewards!r}. Choose "
                 "one of these."
             )
-        most = _MOST_RANK if self.rewards == "gaussian" else 0
+        most = 1 if self.rewards == "gaussian" else 0
         if type(self.rank) is not int or not 0 <= self.rank <= most:
             raise ConfigurationError(
                 f"Expected a rank from 0 to {most} for {self.rewards} rewards; got "
@@ -69,8 +66,7 @@ class MixtureConfig:
     @property
     def num_terms(self) -> int:
         """Number of terms that logits and means are linear in, the constant included."""
-        waves = self.smooth_terms * sum(kind is None for kind in self.features)
-        return num_terms(self.features) + waves
+        return num_terms(self.features)
 
     @property
     def is_noise_learned(self) -> bool:

@@ -1,11 +1,11 @@
-"""Arms that move together within a component: common factors, of rank 0, 1 or 2.
+"""Arms that move together within a component: one common factor, or none.
 
-    μ = m + F z + s ε,    z ~ N(0, I),  ε ~ N(0, I)
+    μ = m + F z + s ε,    z ~ N(0, 1),  ε ~ N(0, I)
 
 Given z the arms are independent, and z itself is conditioned in closed form: with the precision
 w = n/(σ² + n s²) of each arm's average around its mean, and e that average's distance,
 
-    z | rewards ~ N(P⁻¹ b, P⁻¹),    P = I + Σ_a w F Fᵀ,   b = Σ_a w e F
+    z | rewards ~ N(b/P, 1/P),    P = 1 + Σ_a w F²,   b = Σ_a w e F
 
 so evidence and posterior are exact. What is read off a belief is summed over places of z.
 """
@@ -22,15 +22,15 @@ from cocobandits.models.base import Statistics
 from cocobandits.models.mixture.arms import GaussianArms
 from cocobandits.types import Number
 
-# Places of z per factor, and how many deviations they reach.
-_PLACES = {1: 17, 2: 9}
+# Places of z, and how many deviations they reach.
+_PLACES = 17
 _REACH = 3.5
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class FactorArms:
-    """Components whose arms share factors."""
+    """Components whose arms share a factor, or none: `source` has length one or zero."""
 
     arms: GaussianArms
     loadings: Float[Array, "type arm source"]
@@ -55,11 +55,10 @@ class FactorArms:
     def expanded(
         self, log_weights: Float[Array, " type"]
     ) -> tuple[Float[Array, " place"], GaussianArms]:
-        """List every component at every place of its factors, with arms that are independent."""
-        rank = self.loadings.shape[2]
-        if not rank:
+        """List every component at every place of its factor, with arms that are independent."""
+        if not self.loadings.shape[2]:
             return log_weights, self.arms
-        places, shares = _places(rank)
+        places, shares = _places()
         moved = jnp.einsum("tar,pr->tpa", self.loadings, places)
         location = (self.arms.location[:, None, :] + moved).reshape(-1, moved.shape[2])
         spread, noise = (
@@ -98,39 +97,20 @@ def gaussian_rows(
 def _factor(
     weights: Float[Array, " arm"], gaps: Float[Array, " arm"], loadings: Float[Array, "arm source"]
 ) -> tuple[Float[Array, ""], Float[Array, " source"], Float[Array, "source source"]]:
-    """Compute what factors add to the log-density, and mean and root of the variance of z."""
+    """Compute what a factor adds to the log-density, and mean and root of the variance of z."""
     pull = (weights * gaps) @ loadings
     precision = loadings.T @ (weights[:, None] * loadings)
-    # Written out, since a call of a linear solver costs more than all of this.
-    if loadings.shape[1] == 1:
-        inner = 1 + precision[0, 0]
-        centre = pull / inner
-        root = jax.lax.rsqrt(inner)[None, None]
-        return (pull @ centre - jnp.log(inner)) / 2, centre, root
-    first, second, both = 1 + precision[0, 0], 1 + precision[1, 1], precision[0, 1]
-    determinant = first * second - both**2
-    centre = (
-        jnp.stack([second * pull[0] - both * pull[1], first * pull[1] - both * pull[0]])
-        / determinant
-    )
-    # The lower Cholesky factor of the inverse.
-    top = jnp.sqrt(second / determinant)
-    root = jnp.stack(
-        [
-            jnp.stack([top, jnp.zeros_like(top)]),
-            jnp.stack([-both / (determinant * top), jax.lax.rsqrt(second)]),
-        ]
-    )
-    return (pull @ centre - jnp.log(determinant)) / 2, centre, root
+    inner = 1 + precision[0, 0]
+    centre = pull / inner
+    return (pull @ centre - jnp.log(inner)) / 2, centre, jax.lax.rsqrt(inner)[None, None]
 
 
 def num_places(rank: int) -> int:
-    """Count the places that a component's factors are read at."""
-    return _PLACES[rank] ** rank if rank else 1
+    """Count the places that a component's factor is read at."""
+    return _PLACES if rank else 1
 
 
-def _places(rank: int) -> tuple[Float[Array, "place source"], Float[Array, " place"]]:
-    steps = np.linspace(-_REACH, _REACH, _PLACES[rank])
-    grid = np.stack([part.ravel() for part in np.meshgrid(*[steps] * rank)], axis=1)
-    logs = -np.sum(grid**2, axis=1) / 2
-    return jnp.asarray(grid), jnp.asarray(logs - np.log(np.sum(np.exp(logs))))
+def _places() -> tuple[Float[Array, "place source"], Float[Array, " place"]]:
+    places = np.linspace(-_REACH, _REACH, _PLACES)
+    logs = -(places**2) / 2
+    return jnp.asarray(places[:, None]), jnp.asarray(logs - np.log(np.sum(np.exp(logs))))

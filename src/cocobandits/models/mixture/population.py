@@ -185,14 +185,8 @@ class Layout:
         )
 
     def terms(self, context: Context) -> Float[Array, " term"]:
-        """Lay out (1, x, categories), then waves that fade with their number."""
-        config = self.config
-        parts = [feature_vector(config.features, context)]
-        for number, kind in enumerate(config.features):
-            if kind is None and config.smooth_terms:
-                order = jnp.arange(1, config.smooth_terms + 1)
-                parts.append(jnp.sin(order * (context[number] + 1) * jnp.pi / 2) / order)
-        return jnp.concatenate(parts)
+        """Lay out (1, x, categories)."""
+        return feature_vector(self.config.features, context)
 
     def interweave(self, rng_key: RngKey, parameters: Parameters) -> Parameters:
         """Walk in the scales while scale · coefficient, and so the population, stays.
@@ -245,14 +239,8 @@ class Layout:
     def _feature_of_term(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         """Number the feature that each term but the constant belongs to."""
         features = enumerate(self.config.features)
-        lines = [number for number, kind in features for _ in range(1 if kind is None else kind)]
-        waves = [
-            number
-            for number, kind in enumerate(self.config.features)
-            if kind is None
-            for _ in range(self.config.smooth_terms)
-        ]
-        return np.array(lines + waves, dtype=int)
+        numbers = [number for number, kind in features for _ in range(1 if kind is None else kind)]
+        return np.array(numbers, dtype=int)
 
 
 def _times(rows: Array, scales: Array) -> Array:

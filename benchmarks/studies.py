@@ -1,0 +1,137 @@
+"""The studies that benchmarks measure: all of them are constructed in this file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
+from cocobandits.environments.recruitment import Recruitment
+from cocobandits.environments.registry import find_environment
+from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.models.histories import Change, HistoryPath
+from cocobandits.models.log_density import LogDensityModel
+from cocobandits.policies.coco.descriptions import GIDS, CoIDS, Learner
+from cocobandits.policies.coco.populations import LogDensity, Mixture, PaperLogDensity
+from cocobandits.rewards import Gaussian
+from cocobandits.study import Study
+
+
+class ManyArms(Environment):
+    """Independent arms whose means are linear in the first feature; only the sizes matter."""
+
+    name = "many-arms"
+    rewards = Gaussian(-2.0, 2.0, noise=0.1)
+
+    def __init__(self, num_arms: int, num_features: int = 1) -> None:
+        self.arms = tuple(f"arm-{number + 1}" for number in range(num_arms))
+        self.context = {f"x{number}": (-1.0, 1.0) for number in range(num_features)}
+        self.recruitment = Recruitment.batches(60, 1, 2)
+        self._slopes = np.linspace(-1.0, 1.0, num_arms)
+
+    def draw_users(
+        self, generator: np.random.Generator, num_users: int, shared: FloatVector = NOTHING_SHARED
+    ) -> Cohort:
+        """Draw contexts, and arm means around lines."""
+        del shared
+        x = generator.uniform(-1.0, 1.0, (num_users, len(self.context)))
+        noise = generator.normal(0.0, 0.3, (num_users, len(self.arms)))
+        means = np.clip(np.outer(x[:, 0], self._slopes) + noise, -1.9, 1.9)
+        return Cohort([dict(zip(self.context, row, strict=True)) for row in x.tolist()], means)
+
+    def population(self, shared: FloatVector = NOTHING_SHARED) -> ConditionalMixture:
+        """Describe the population by one component, up to the clipping."""
+        del shared
+        terms = np.eye(1 + len(self.context))
+        means, factor = np.outer(self._slopes, terms[1]), np.eye(len(self.arms))
+        return ConditionalMixture.from_arrays(
+            logits=[0 * terms[0]],
+            means=[means],
+            factors=[0.3 * np.multiply.outer(factor, terms[0])],
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A policy in an environment: what one benchmark runs."""
+
+    label: str  # on the page
+    policy: Learner
+    num_steps: int  # interactions that are served
+    environment: Environment = field(default_factory=lambda: find_environment("mixture"))
+    reward_range: tuple[float, float] | None = None  # the environment's
+    knows_noise: bool = True
+    sizes: dict[str, int] = field(default_factory=dict)  # what a table of the page compares
+
+    def open(self, moves: str = "foreground") -> Study:
+        """Start the study."""
+        place = self.environment
+        rewards: Any = place.rewards
+        if self.reward_range is not None:
+            rewards = replace(rewards, low=self.reward_range[0], high=self.reward_range[1])
+        if not self.knows_noise:
+            rewards = replace(rewards, noise=None)
+        return Study(place.arms, place.context, rewards, self.policy, moves=moves)  # type: ignore[arg-type]
+
+    def quick(self) -> "Case":
+        """Shrink everything, to see that the benchmark works."""
+        toy = self.policy.population
+        if isinstance(toy, LogDensity):
+            toy = replace(toy, nodes_per_arm=5, num_modes=10)
+        policy = replace(self.policy, population=toy, num_particles=20, max_blocks=1)
+        return replace(self, policy=policy, num_steps=16)
+
+
+_GIDS = Case("`gids`", GIDS(population=PaperLogDensity()), 750, reward_range=(-2.0, 2.0))
+_MIXTURE = CoIDS(population=Mixture())
+_COIDS = Case("`coids`, mixture, planned", replace(_MIXTURE, steps_per_user=5), 750)
+_LOG_DENSITY = CoIDS(population=LogDensity())
+
+
+def _coarse(num_particles: int) -> GIDS:
+    return GIDS(population=PaperLogDensity(nodes_per_arm=12), num_particles=num_particles)
+
+
+def _sized(case: Case, arms: int, features: int, **changes: Any) -> Case:
+    sizes = {"arms": arms, "features": features}
+    place = {"environment": ManyArms(arms, features), "num_steps": 120, "sizes": sizes}
+    return replace(case, **place | changes)
+
+
+CASES = {
+    "gids": _GIDS,
+    "coids-log-density": Case("`coids`, log-density", _LOG_DENSITY, 300),
+    "coids": _COIDS,
+    "coids-unplanned": replace(_COIDS, label="`coids`, mixture", policy=_MIXTURE),
+    "coids-noise": replace(_COIDS, label=f"{_COIDS.label}, noise learned", knows_noise=False),
+    **{
+        f"coids-{arms}-arms-{features}-features": _sized(_COIDS, arms, features)
+        for arms, features in ((2, 1), (10, 1), (50, 1), (50, 20))
+    },
+    **{f"gids-{arms}-arms": _sized(_GIDS, arms, 1, policy=_coarse(200)) for arms in (2, 3, 4)},
+    **{
+        f"gids-{n}-particles": _sized(_GIDS, 3, 1, policy=_coarse(n), sizes={"particles": n})
+        for n in (50, 100, 200, 400)
+    },
+}
+
+
+def literal_model(study: Study, case: Case) -> tuple[LogDensityModel, int]:
+    """Lay out the model of a study in double precision, and count its particles."""
+    population, num_particles = case.policy.population, case.policy.num_particles
+    assert isinstance(population, LogDensity)
+    double = replace(population, precision="double")
+    return double.model(study.design.problem(), num_particles), num_particles
+
+
+def value_and_gradient(study: Study) -> Callable[[], Any]:
+    """Return a call that evaluates the log-likelihood of all users under all particles."""
+    policy: Any = study._policy
+    users = study._learner.users
+    change = Change.of(users, jnp.asarray(0), users.of(0)[1])
+    evaluate = jax.jit(HistoryPath(policy.model).log_likelihood_and_gradient)
+    particles, everything = study._state.particles, jnp.ones(())
+    return lambda: jax.block_until_ready(evaluate(particles, change, everything))

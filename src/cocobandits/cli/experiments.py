@@ -1,0 +1,197 @@
+"""`coco reproduce`, `coco compare` and `coco report`: compute what is missing, then write pages."""
+
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from cocobandits.errors import ConfigurationError, StoppedError
+from cocobandits_command import interrupt, leave, on_stop
+
+if TYPE_CHECKING:
+    from cocobandits.experiments.suites import Suite
+
+_NEEDED = ("jinja2", "matplotlib", "pyarrow")
+_MOST_JOBS = 1024
+
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Fewer seeds, coarser models: minutes, not hours.")
+]
+Environments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env", metavar="NAME", help="An environment, or stress or studies for four; repeatable."
+    ),
+]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="A policy, or a variant of one: coids-mixture, mtts-fitted, kmtl-ucb-independent, "
+        "kmtl-ucb-contexts, kmtl-ucb-own, robustagg-0.2 or robustagg-0; repeatable.",
+    ),
+]
+Seeds = Annotated[
+    int | None,
+    typer.Option(help="Seeds 0 to N-1 (default: those of the folder, or the suite's)."),
+]
+Jobs = Annotated[int | None, typer.Option(help="Parallel processes (default: one per core).")]
+Refresh = Annotated[
+    bool, typer.Option("--refresh", help="Run cells again that other code or settings made.")
+]
+
+
+def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
+    quick: Quick = False,
+    env: Environments = None,
+    policy: Policies = None,
+    seeds: Seeds = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(help="Grid points per arm of the paper's policies (default: 20, quick 8)."),
+    ] = None,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run (default: runs/paper or runs/quick).")
+    ] = None,
+    refresh: Refresh = False,
+) -> None:
+    """Run the paper's four experiments, and answer whether its claims hold.
+
+    Example: coco reproduce --quick --env mixture --policy gids --policy ind-ts --seeds 3
+
+    Computes what the folder does not have yet, so the same command continues an interrupted run,
+    and other policies, environments or seeds are added to it. oracle-ts always takes part:
+    multi-task regret is relative to it.
+    """
+    _check_packages()
+    from cocobandits.experiments.suites import paper_suite  # noqa: PLC0415 - needs the extra
+
+    place = out or Path("runs", "quick" if quick else "paper")
+    suite = paper_suite(quick, env, policy, _num_seeds(place, seeds), nodes)
+    run_suite(suite, place, jobs, refresh)
+    _report([place], place / "report", None)
+
+
+def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
+    quick: Quick = False,
+    env: Environments = None,
+    policy: Policies = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    out: Annotated[Path, typer.Option(help="Folder of the run.")] = Path("runs/compare"),
+    refresh: Refresh = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="File of the page (default: report/comparison.md in the folder)."),
+    ] = None,
+) -> None:
+    """Run our policies, every system of the paper's Table 1 and the oracle, and rank them.
+
+    Example: coco compare --quick --env mixture --env partial --seeds 2
+
+    Computes what the folder does not have yet: to rank one more policy, name it with --policy and
+    the folder of a finished comparison with --out. coids, oracle-ts and ind-ts always take part.
+    """
+    _check_packages()
+    from cocobandits.experiments.suites import compare_suite  # noqa: PLC0415 - needs the extra
+
+    suite = compare_suite(quick, env, policy, _num_seeds(out, seeds))
+    run_suite(suite, out, jobs, refresh)
+    _report([out], out / "report", page)
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs, shown as one.")],
+    markdown: Annotated[
+        Path | None,
+        typer.Option(help="File of the Markdown page (default: in report of the first folder)."),
+    ] = None,
+) -> None:
+    """Rebuild figures and pages of runs from their files, without simulating.
+
+    Example: coco report runs/paper runs/stress
+
+    Pages go to the first folder. Seeds that only some of the policies have are left out.
+    """
+    _check_packages()
+    _report(folders, folders[0] / "report", markdown)
+
+
+def run_suite(suite: "Suite", place: Path, jobs: int | None, is_refreshed: bool) -> None:
+    """Compute what is missing of a suite.
+
+    Raises:
+        ConfigurationError: the number of processes is out of range.
+        ConflictError: the folder is in use, or holds something else.
+        CrashedError: a cell failed, or its process was killed.
+        StoppedError: Ctrl-C; finished cells are kept.
+        StorageError: the folder cannot be used.
+    """
+    from cocobandits.cli.progress import follow  # noqa: PLC0415 - needs the extra
+    from cocobandits.runs.provenance import Source, num_cores  # noqa: PLC0415
+    from cocobandits.runs.run import fill, plan  # noqa: PLC0415
+    from cocobandits.runs.store import open_folder  # noqa: PLC0415
+
+    num_jobs = num_cores() if jobs is None else jobs
+    if not 1 <= num_jobs <= _MOST_JOBS:
+        raise ConfigurationError(
+            f"Expected 1 to {_MOST_JOBS} processes; got jobs={jobs}. Use one per core."
+        )
+    source, console = Source.here(num_jobs), Console()
+    with open_folder(place) as folder:
+        planned = plan(folder, [*suite.cells(), *suite.tables()], source, is_refreshed)
+        if planned.num_stale and not is_refreshed:
+            console.print(
+                f"{planned.num_stale} cells were made by other code; --refresh reruns them."
+            )
+        try:
+            on_stop(interrupt)
+            with closing(fill(folder, planned.todo, source, num_jobs)) as finished:
+                follow(console, finished, planned)
+        except KeyboardInterrupt:
+            raise StoppedError(
+                f"Stopped; finished cells are kept in {place}. Run the same command to continue."
+            ) from None
+        finally:
+            on_stop(leave)
+
+
+def _report(folders: list[Path], place: Path, page: Path | None) -> None:
+    """Write the page that suits the suites of the cells, and print its answer."""
+    from cocobandits.experiments.report import write_comparison, write_report  # noqa: PLC0415
+    from cocobandits.runs.results import read_results  # noqa: PLC0415
+
+    console, results = Console(), read_results(*folders)
+    if results.num_left_out:
+        console.print(f"Left out: {results.num_left_out} cells of seeds that other policies lack.")
+    if {info.suite for info in results.cells.values()} == {"compare"}:
+        lines = [f"Comparison: {write_comparison(results, place, page)}"]
+    else:
+        written = write_report(results, place, page)
+        lines = [*written.summary, f"Page: {written.page}"]
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def _num_seeds(place: Path, asked: int | None) -> int | None:
+    """Choose the number of seeds that is asked for, or else that of the folder, if it has any."""
+    from cocobandits.runs.store import RunFolder  # noqa: PLC0415 - needs the extra
+
+    if asked is not None:
+        return asked
+    seeds = [key.seed for key in RunFolder(place).made() if not isinstance(key, str)]
+    return max(seeds) + 1 if seeds else None
+
+
+def _check_packages() -> None:
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"Missing optional dependencies: {', '.join(missing)}. Install them with: "
+            "pip install 'cocobandits[experiments]'"
+        )

@@ -1,0 +1,97 @@
+"""How every figure looks and how it is written: style, panels, bands, legend, files.
+
+The same figure gives the same bytes: fixed identifiers, no dates, no program versions.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from cocobandits.runs.results import Line, Results, Values
+
+_STYLE: Any = {
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "cocobandits",
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Creator": None, "Date": None, "Format": None, "Type": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+}
+_DPI = 160
+GREY = "#555555"
+ARM_COLORS = ("#0072B2", "#D55E00", "#009E73")
+ARM_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
+
+# Every function that makes or writes a figure is decorated, so that all look the same.
+styled = mpl.rc_context(_STYLE)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Start an empty figure, in inches."""
+    return Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+
+
+def panels(
+    results: Results, height: float, num_rows: int = 1, pad: float | None = None, **options: Any
+) -> tuple[Figure, Any]:
+    """Start a figure with a column of panels per environment, each with its name on top."""
+    environments = results.environments
+    figure = new_figure(2.75 * len(environments) + 0.4, height)
+    axes = figure.subplots(num_rows, len(environments), squeeze=False, **options)
+    for place, environment in zip(axes[0], environments, strict=True):
+        place.set_title(results.environment_label(environment), pad=pad)
+    return figure, axes
+
+
+def draw_band(axes: Axes, line: Line, places: Values, mean: Values, error: Values) -> None:
+    """Draw a mean curve and a band of one standard error around it."""
+    look: Any = {"color": line.color, "linestyle": line.dashes, "linewidth": line.width}
+    axes.plot(places, mean, **look, zorder=line.layer)
+    # One seed has no error, and a band of NaN would still be written to the file.
+    if np.isfinite(error).all():
+        look = {"color": line.color, "alpha": 0.18, "linewidth": 0, "zorder": line.layer - 1}
+        axes.fill_between(places, mean - error, mean + error, **look)
+
+
+def policy_legend(figure: Figure, results: Results, policies: Iterable[str]) -> None:
+    """Put one legend for all panels above them."""
+    lines = {results.label(policy): results.line(policy) for policy in policies}
+    handles = [
+        Line2D([], [], color=line.color, linestyle=line.dashes, linewidth=line.width, label=label)
+        for label, line in lines.items()
+    ]
+    # In inches: a line with a short name, or with a longer one.
+    longest = max(map(len, lines), default=0)
+    num_columns = max(1, int(figure.get_figwidth() / max(1.5, 0.6 + 0.063 * longest)))
+    legend: Any = {"loc": "outside upper center", "handlelength": 3.4}
+    figure.legend(handles=handles, ncols=min(num_columns, len(handles)), **legend)
+
+
+@styled
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure; the ending of the path says as what."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    FigureCanvasAgg(figure)
+    # Laid out at one resolution, so that all kinds of files look the same.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    kind = path.suffix.removeprefix(".").lower()
+    figure.savefig(path, format=kind, dpi=_DPI, metadata=_METADATA[kind])

@@ -1,1 +1,0 @@
-"""From the particles' beliefs about a user to probabilities over arms."""

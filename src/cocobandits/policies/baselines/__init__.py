@@ -1,0 +1,1 @@
+"""Other systems, published and not ours, behind the same contract."""

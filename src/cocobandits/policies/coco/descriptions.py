@@ -1,0 +1,193 @@
+"""Policies that learn the population with particles: `CoIDS`, `NpmTS` and `GIDS`."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from cocobandits.checks import check_numbers, check_whole
+from cocobandits.display import Line
+from cocobandits.errors import ConfigurationError
+from cocobandits.inference.smc import SmcConfig
+from cocobandits.models.base import PopulationModel
+from cocobandits.policies.base import Problem
+from cocobandits.policies.coco.acquisition import Acquisition
+from cocobandits.policies.coco.coids import CoInformationDirectedSampling
+from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
+from cocobandits.policies.coco.npm_ts import ThompsonSampling
+from cocobandits.policies.coco.planned import PlannedInformationDirectedSampling
+from cocobandits.policies.coco.policy import CocoPolicy
+from cocobandits.policies.coco.populations import (
+    LogDensity,
+    Mixture,
+    ModelChoice,
+    PaperLogDensity,
+    PopulationSettings,
+    choose_population,
+    population_model,
+)
+from cocobandits.policies.description import Facts, PolicySettings, description
+
+_MOST_STEPS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Learner(PolicySettings):
+    """What all policies share that learn the population with particles.
+
+    Attributes:
+        population: the population model, `Mixture(...)` or `LogDensity(...)`; None chooses by the
+            size of the study.
+        num_particles: of the posterior over populations.
+        ess_threshold: moves are due when the effective sample size falls below this share.
+        stage_threshold: a stage of tempering may lower the effective sample size to this share.
+        move_every: also move after this many changes; never, if None.
+        moves_per_block: moves between two looks at the diversity.
+        max_blocks: budget of blocks per stage.
+        correlation_target: stop when particles correlate less than this with their ancestors.
+    """
+
+    is_learner: ClassVar[bool] = True
+    default_population: ClassVar[LogDensity] = LogDensity()
+    population: PopulationSettings | None = None
+    num_particles: int = 100
+    ess_threshold: float = 0.4
+    stage_threshold: float = 0.25
+    move_every: int | None = None
+    moves_per_block: int = 5
+    max_blocks: int = 5
+    correlation_target: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.population, Mixture | LogDensity | None):
+            raise ConfigurationError(
+                f"Expected Mixture(...), LogDensity(...) or None; got "
+                f"population={self.population!r}. Leave it out to choose by the size of the study."
+            )
+        self.inference()
+
+    def inference(self) -> SmcConfig:
+        """Return when to move particles, and for how long.
+
+        Raises:
+            ConfigurationError: a value is refused.
+        """
+        return SmcConfig(
+            self.num_particles,
+            self.ess_threshold,
+            self.stage_threshold,
+            self.move_every,
+            self.moves_per_block,
+            self.max_blocks,
+            self.correlation_target,
+        )
+
+    def chosen(self, problem: Problem) -> ModelChoice:
+        """Choose the population model for a problem."""
+        return choose_population(problem, self.population, self.default_population)
+
+    def build(self, problem: Problem) -> CocoPolicy:
+        """Build the policy for a problem.
+
+        Raises:
+            ConfigurationError: the settings do not fit the problem.
+        """
+        model = population_model(problem, self.chosen(problem).settings, self.num_particles)
+        acquisition = self.acquisition(model)
+        return CocoPolicy(problem, model, acquisition, self.inference(), self.build)
+
+    @abstractmethod
+    def acquisition(self, model: PopulationModel) -> Acquisition[Any, Any]:
+        """Make the rule that turns beliefs into probabilities."""
+
+
+@description(
+    "coids",
+    label="CoIDS",
+    line=Line("#AA1144", "-", 2.6, 3.0),
+    assumes="nonparametric",
+    table_one="++++++",
+    published="++++++",
+    chooses="least squared regret per nat about this user and the population; plans ahead if it "
+    "knows how often users are served (`steps_per_user`); the default",
+    knows="learns one of any shape, with its hyperparameters",
+)
+class CoIDS(Learner):
+    """Information-directed sampling about this user and the population.
+
+    Attributes:
+        population_weight: weight of the population against this user; 0 ignores later users.
+        steps_per_user: rewards that each user will give, if that is known: it then plans ahead.
+
+    See `Learner` for the others.
+    """
+
+    population_weight: float = 1.0
+    steps_per_user: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        remedy = "The default is 1; 0 ignores later users."
+        check_numbers(self, "not negative", "population_weight", remedy=remedy)
+        if self.steps_per_user is not None:
+            check_whole(self, "steps_per_user", most=_MOST_STEPS, remedy="Leave it out.")
+
+    def informed(self, facts: Facts) -> "CoIDS":
+        """Plan for the steps of the simulation, unless a number was given."""
+        if self.steps_per_user is not None:
+            return self
+        return replace(self, steps_per_user=facts.steps_per_user)
+
+    def acquisition(self, model: PopulationModel) -> Acquisition[Any, Any]:
+        """Plan ahead if the end is known, and else weigh regret against information."""
+        weight = self.population_weight
+        if self.steps_per_user is None:
+            return CoInformationDirectedSampling.for_model(model, weight)
+        return PlannedInformationDirectedSampling.for_model(model, self.steps_per_user, weight)
+
+
+@dataclass(frozen=True)
+class PaperLearner(Learner):
+    """The settings that the paper gives its policies; see `Learner`."""
+
+    default_population: ClassVar[LogDensity] = PaperLogDensity()
+    num_particles: int = 200
+    ess_threshold: float = 0.5
+    moves_per_block: int = 1
+    max_blocks: int = 30
+
+
+@description(
+    "npm-ts",
+    label="NPM-TS",
+    line=Line("#0072B2", "-", 1.6),
+    assumes="nonparametric",
+    table_one="++++++",
+    published="++++++",
+    chooses="the paper's: Thompson sampling",
+    knows="learns one of any shape",
+)
+class NpmTS(PaperLearner):
+    """The paper's Thompson sampling with a learned population; see `Learner`."""
+
+    def acquisition(self, model: PopulationModel) -> Acquisition[Any, Any]:
+        """Play each arm as often as it is best."""
+        del model
+        return ThompsonSampling()
+
+
+@description(
+    "gids",
+    label="GIDS",
+    line=Line("#D55E00", (0, (4, 1.5)), 1.6),
+    assumes="nonparametric",
+    table_one="++++++",
+    published="++++++",
+    chooses="the paper's: information about the population, against regret",
+    knows="learns one of any shape",
+)
+class GIDS(PaperLearner):
+    """The paper's global information-directed sampling; see `Learner`."""
+
+    def acquisition(self, model: PopulationModel) -> Acquisition[Any, Any]:
+        """Weigh every particle's regret against the entropy of the weights."""
+        return GlobalInformationDirectedSampling.for_model(model)

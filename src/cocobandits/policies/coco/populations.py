@@ -1,0 +1,244 @@
+"""Settings of the population model that a policy learns: `Mixture`, `LogDensity`.
+
+Owns which of them is chosen by the size of a study, and their priors. Everything is in standardised
+units: rewards span [-2, 2], continuous features [-1, 1].
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from cocobandits.checks import check_choice, check_numbers, check_whole
+from cocobandits.errors import ConfigurationError
+from cocobandits.models.base import PopulationModel
+from cocobandits.models.log_density import (
+    Axis,
+    BasisName,
+    CategoricalAxis,
+    LogDensityConfig,
+    LogDensityModel,
+)
+from cocobandits.models.mixture import MixtureConfig, MixtureModel
+from cocobandits.models.precision import DTYPES, Precision
+from cocobandits.policies.base import Problem
+
+# Prior of a noise that must be learned: a twentieth of the range, give or take a factor of 2.2.
+_NOISE_SHARE, _NOISE_DEVIATION = 0.05, 0.8
+# Width of a grid cell in noise deviations, and the limits of a grid that follows the noise.
+_CELL_DEVIATIONS = 4.5
+_FEWEST_NODES, _MOST_NODES = 10, 16
+# Up to here a grid over all arms is small, and its waves over all features are few enough.
+MOST_GRID_ARMS, MOST_GRID_FEATURES = 3, 2
+# Up to here the places of a common factor are few enough to sum over in every decision.
+_MOST_FACTOR_ARMS = 3
+_MOST = 1_000_000
+_REMEDY = "Change it, or leave it out."
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A dependent mixture of Gaussian or Beta components, for any number of arms.
+
+    Attributes:
+        num_components: of the mixture.
+        rank: common factors of the arms within a component, 0 or 1; None for one up to three arms.
+        precision: of densities, "single" or "double"; log-evidences are added in double.
+
+    Raises:
+        ConfigurationError: a value is refused.
+    """
+
+    name: ClassVar[str] = "mixture"
+    num_components: int = 8
+    rank: int | None = None
+    precision: Precision = "single"
+
+    def __post_init__(self) -> None:
+        check_whole(self, "num_components", most=_MOST, remedy=_REMEDY)
+        if self.rank is not None:
+            check_whole(self, "rank", least=0, most=1, remedy=_REMEDY)
+        check_choice(self, "precision", DTYPES)
+
+    def model(self, problem: Problem, num_particles: int) -> MixtureModel:
+        """Lay out the mixture for a problem."""
+        del num_particles
+        noise, noise_deviation = noise_prior(problem)
+        is_gaussian = problem.rewards == "gaussian"
+        rank = self.rank
+        if rank is None:
+            rank = int(is_gaussian and problem.num_arms <= _MOST_FACTOR_ARMS)
+        return MixtureModel(
+            MixtureConfig(
+                problem.num_arms,
+                problem.features,
+                num_components=self.num_components,
+                rank=rank,
+                rewards=problem.rewards,
+                mean_range=problem.reward_range,
+                reward_noise=noise,
+                noise_deviation=noise_deviation if is_gaussian else 0.0,
+                precision=self.precision,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class LogDensity:
+    """The paper's Gaussian process on the log-density over a grid, with learned hyperparameters.
+
+    Attributes:
+        nodes_per_arm: grid points per arm; by default as many as the noise asks for.
+        num_modes: basis functions, and as many more as are equally strong.
+        arm_lengthscale, context_lengthscale, amplitude: prior medians.
+        lengthscale_deviation, amplitude_deviation: of their logarithms.
+        context_points: contexts per feature at which moves tabulate densities, to interpolate;
+            None computes every user's own, exactly and slowly.
+        precision: of densities, "single" or "double". Single precision is faster; per-user
+            likelihoods are clipped at exp(-65).
+        memory_limit_gb: grids that need more are refused.
+
+    Raises:
+        ConfigurationError: a value is refused.
+    """
+
+    name: ClassVar[str] = "log-density"
+    basis: ClassVar[BasisName] = "hilbert"
+    nodes_per_feature: ClassVar[int] = 10
+    nodes_per_arm: int | None = None
+    num_modes: int = 250
+    arm_lengthscale: float = 0.7
+    context_lengthscale: float = 1.5
+    amplitude: float = 4.0
+    lengthscale_deviation: float = 0.4
+    amplitude_deviation: float = 0.6
+    context_points: int | None = 20
+    precision: Precision = "single"
+    memory_limit_gb: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_whole(self, "num_modes", most=_MOST, remedy=_REMEDY)
+        for name, least in (("nodes_per_arm", 2), ("context_points", 1)):
+            if getattr(self, name) is not None:
+                check_whole(self, name, least=least, most=_MOST, remedy=_REMEDY)
+        lengthscales = "arm_lengthscale", "context_lengthscale"
+        check_numbers(self, "positive", *lengthscales, "amplitude", "memory_limit_gb")
+        check_numbers(self, "not negative", "lengthscale_deviation", "amplitude_deviation")
+        check_choice(self, "precision", DTYPES)
+
+    def model(self, problem: Problem, num_particles: int) -> LogDensityModel:
+        """Lay out the grid for a problem.
+
+        Raises:
+            ConfigurationError: rewards are not Gaussian, or the grid is too large.
+        """
+        if problem.rewards != "gaussian":
+            raise ConfigurationError(
+                f"Expected Gaussian rewards for {type(self).__name__}; got {problem.rewards} ones. "
+                "Use population=Mixture(), or leave it out."
+            )
+        low, high = problem.reward_range
+        noise, noise_deviation = noise_prior(problem)
+        nodes = self.nodes_per_arm
+        return LogDensityModel(
+            LogDensityConfig(
+                num_arms=problem.num_arms,
+                context_axes=tuple(
+                    Axis(-1.0, 1.0, self.nodes_per_feature)
+                    if num_categories is None
+                    else CategoricalAxis(num_categories)
+                    for num_categories in problem.features
+                ),
+                arm_axis=Axis(low, high, _nodes_for(problem, noise) if nodes is None else nodes),
+                reward_noise=noise,
+                noise_deviation=noise_deviation,
+                arm_lengthscale=self.arm_lengthscale,
+                context_lengthscale=self.context_lengthscale,
+                amplitude=self.amplitude,
+                num_modes=self.num_modes,
+                basis=self.basis,
+                lengthscale_deviation=self.lengthscale_deviation,
+                amplitude_deviation=self.amplitude_deviation,
+                context_points=self.context_points,
+                precision=self.precision,
+                num_particles=num_particles,
+                memory_limit_gb=self.memory_limit_gb,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class PaperLogDensity(LogDensity):
+    """The paper's population model with the paper's hyperparameters, which are not learned.
+
+    Its basis is that of Karhunen and Loève, on 10 grid points per feature. The deviations have no
+    effect. See `LogDensity` for the attributes.
+    """
+
+    name: ClassVar[str] = "paper-log-density"
+    basis: ClassVar[BasisName] = "karhunen-loeve"
+    nodes_per_arm: int | None = 20
+    num_modes: int = 80
+    context_lengthscale: float = 0.7
+    amplitude: float = 2.0
+    context_points: int | None = 8
+
+
+PopulationSettings = Mixture | LogDensity
+POPULATIONS = {each.name: each for each in (Mixture, LogDensity, PaperLogDensity)}
+
+
+class ModelChoice(NamedTuple):
+    """The settings of a population model, and why it was chosen."""
+
+    settings: PopulationSettings
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Name the kind of model."""
+        return "mixture" if isinstance(self.settings, Mixture) else "log-density"
+
+
+def choose_population(
+    problem: Problem, preferred: PopulationSettings | None, default: LogDensity
+) -> ModelChoice:
+    """Take the population asked for; else the default grid where it fits, and else a mixture."""
+    if preferred is not None:
+        return ModelChoice(preferred, "it was asked for")
+    num_arms, num_features = problem.num_arms, len(problem.features)
+    if problem.rewards != "gaussian":
+        return ModelChoice(Mixture(), f"{problem.rewards} rewards have no grid")
+    if num_arms > MOST_GRID_ARMS:
+        nodes = _nodes_for(problem, noise_prior(problem)[0])
+        reason = f"a grid of {num_arms} arms would have {nodes}^{num_arms} cells"
+        return ModelChoice(Mixture(), f"{reason}, and {MOST_GRID_ARMS} arms are the most for it")
+    if num_features > MOST_GRID_FEATURES:
+        reason = f"{num_features} features are more than a grid is for ({MOST_GRID_FEATURES})"
+        return ModelChoice(Mixture(), reason)
+    fits = f"a grid fits {num_arms} arms and {num_features} feature{'s' * (num_features != 1)}"
+    return ModelChoice(default, f"{fits}, and takes any shape of population")
+
+
+def population_model(
+    problem: Problem, settings: PopulationSettings, num_particles: int
+) -> PopulationModel:
+    """Lay out a population model for a problem.
+
+    Raises:
+        ConfigurationError: the settings do not fit the problem.
+    """
+    return settings.model(problem, num_particles)
+
+
+def noise_prior(problem: Problem) -> tuple[float, float]:
+    """Give the prior median of the noise, and the deviation of its logarithm: zero if known."""
+    if problem.reward_noise is not None:
+        return problem.reward_noise, 0.0
+    low, high = problem.reward_range
+    return _NOISE_SHARE * (high - low), _NOISE_DEVIATION
+
+
+def _nodes_for(problem: Problem, noise: float) -> int:
+    """Choose cells a few noise deviations wide: shared structure is seen no finer than a cell."""
+    low, high = problem.reward_range
+    wanted = round((high - low) / (_CELL_DEVIATIONS * noise)) + 1
+    return min(max(wanted, _FEWEST_NODES), _MOST_NODES)

@@ -1,0 +1,215 @@
+"""One cell of a run: one policy in one environment with one seed (paper, Alg. 1)."""
+
+import hashlib
+import json
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cocobandits.display import DEFAULT_LINE, Line
+from cocobandits.environments.base import Environment
+from cocobandits.errors import UnsupportedError
+from cocobandits.policies.description import PolicySettings
+from cocobandits.policies.plain import to_plain
+from cocobandits.runs.format import HEALTH_COLUMNS, CellInfo, CellKey, Made, cell_table
+from cocobandits.runs.provenance import Source
+from cocobandits.runs.regret import second_half, total
+from cocobandits.simulation.evaluation import Evaluation
+from cocobandits.simulation.loop import open_study, serve
+from cocobandits.simulation.world import World, draw_evaluation, draw_world
+from cocobandits.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent(ABC):
+    """A policy with its settings, from this package or from outside of it.
+
+    Attributes:
+        label, line: for display.
+        settings: in plain values; part of a cell's identity.
+        provenance: of code outside the package; replaces entries of the run's.
+        is_learner: whether it moves particles, which takes longer the more users there are.
+        table_one, published: see `CellInfo`.
+    """
+
+    label: str
+    line: Line = DEFAULT_LINE
+    settings: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    is_learner: bool = False
+    table_one: str = ""
+    published: str = ""
+
+    @abstractmethod
+    def start(
+        self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]
+    ) -> Study:
+        """Start a study, or an object with the same verbs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyAgent(Agent):
+    """The settings of a policy as an agent."""
+
+    policy: PolicySettings
+
+    @classmethod
+    def of(cls, policy: PolicySettings, label: str) -> "PolicyAgent":
+        """Take everything but the label from the policy's record."""
+        return cls(
+            label=label,
+            line=policy.line,
+            settings=to_plain(policy),
+            is_learner=policy.is_learner,
+            table_one=policy.table_one,
+            published=policy.published,
+            policy=policy,
+        )
+
+    def start(
+        self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]
+    ) -> Study:
+        """Start a study, on another range of arm means if it is not the environment's."""
+        rewards = environment.rewards
+        if reward_range != rewards.range:
+            rewards = replace(rewards, low=reward_range[0], high=reward_range[1])  # type: ignore[type-var]
+        return open_study(self.policy, environment, world, seed, rewards)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What to compute; see `CellInfo` for the fields."""
+
+    environment: Environment
+    name: str
+    seed: int
+    agent: Agent
+    reward_range: tuple[float, float]
+    newcomers: tuple[int, int]
+    order: tuple[int, int]
+    suite: str
+    is_quick: bool
+
+    @property
+    def key(self) -> CellKey:
+        """The key of the cell in a run."""
+        return CellKey(self.environment.name, self.name, self.seed)
+
+    @property
+    def cost(self) -> float:
+        """The expected relative time."""
+        plan = self.environment.recruitment
+        # Moves of particles go over all users so far; other policies look at one user at a time.
+        return plan.num_steps * (1.0 + 0.1 * plan.num_users * self.agent.is_learner)
+
+    def made(self, source: Source) -> Made:
+        """Describe how the result is made."""
+        return self.info(source).made
+
+    def info(self, source: Source) -> CellInfo:
+        """Describe the cell before it is run."""
+        return CellInfo(
+            *self.key,
+            self.environment.label or self.environment.name,
+            self.agent.label,
+            self.agent.line,
+            self.order,
+            self.agent.settings,
+            self.reward_range,
+            self.newcomers,
+            world_sha256="",
+            num_users=self.environment.recruitment.num_users,
+            num_outside=-1,
+            num_steps=self.environment.recruitment.num_steps,
+            num_evaluations=0,
+            total_regret=0.0,
+            second_half_regret=0.0,
+            seconds=0.0,
+            suite=self.suite,
+            is_quick=self.is_quick,
+            provenance=source.provenance | self.agent.provenance,
+            argv=source.argv,
+            table_one=self.agent.table_one,
+            published=self.agent.published,
+        )
+
+    def run(self, source: Source) -> pa.Table:
+        """Simulate, and evaluate the learned prior before the first and after every round."""
+        world = draw_world(self.environment, self.seed)
+        newcomers = self._newcomers()
+        study = self.agent.start(self.environment, world, self.seed, self.reward_range)
+        first, ends = _evaluate(study, newcomers), self._round_ends()
+        rows, seconds, started = [], 0.0, time.perf_counter()
+        for record in serve(study, self.environment, world):
+            seconds += time.perf_counter() - started
+            evaluation = _evaluate(study, newcomers) if record.step in ends else None
+            rows.append(record._asdict() | _learned(study) | {"evaluation": evaluation})
+            started = time.perf_counter()
+        regrets = np.array([row["regret"] for row in rows])
+        info = self.info(source)._replace(
+            world_sha256=world_digest(world),
+            num_outside=num_outside(world, self.reward_range),
+            num_evaluations=sum(row["evaluation"] is not None for row in rows)
+            + (first is not None),
+            total_regret=float(total(regrets)),
+            second_half_regret=float(second_half(regrets)),
+            seconds=seconds,
+        )
+        return cell_table(info, rows, first)
+
+    def _newcomers(self) -> Evaluation | None:
+        if not self.newcomers[0]:
+            return None
+        return Evaluation(draw_evaluation(self.environment, self.seed, *self.newcomers))
+
+    def _round_ends(self) -> set[int]:
+        """Return the last step of every round."""
+        sizes = [len(served) for served in self.environment.recruitment.rounds()]
+        return set((np.cumsum(sizes) - 1).tolist())
+
+
+def world_digest(world: World) -> str:
+    """Hash users and rewards, to six decimals: the last bits depend on the machine."""
+    numbers = np.concatenate([world.cohort.arm_means.ravel(), world.rewards.ravel()])
+    digest = hashlib.sha256((np.round(numbers, 6) + 0.0).tobytes())
+    contexts = [
+        {
+            name: round(value, 6) if isinstance(value, float) else value
+            for name, value in each.items()
+        }
+        for each in world.cohort.contexts
+    ]
+    digest.update(json.dumps(contexts, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def num_outside(world: World, reward_range: tuple[float, float]) -> int:
+    """Count users with an arm mean outside a range."""
+    low, high = reward_range
+    means = world.cohort.arm_means
+    return int(np.sum(np.any((means < low) | (means > high), axis=1)))
+
+
+def _evaluate(study: Study, newcomers: Evaluation | None) -> float | None:
+    try:
+        return None if newcomers is None else newcomers.regret(study)
+    except UnsupportedError:
+        return None  # a policy without beliefs has no prior to evaluate
+
+
+def _learned(study: Study) -> dict[str, Any]:
+    """Return diagnostics and hyperparameters after an update that moved particles."""
+    if study.health is None or not study.health.is_rejuvenated:
+        return {}
+    points = ("low", "median", "high")
+    return {
+        "health": {name: getattr(study.health, name) for name in HEALTH_COLUMNS},
+        "hyperparameters": [
+            {"name": name} | dict(zip(points, values, strict=True))
+            for name, values in study.hyperparameters().items()
+        ],
+    }

@@ -1,0 +1,259 @@
+"""Cell files: one Parquet table with a start row per cell, followed by one row per step.
+
+The start row holds the cell's description as JSON (`info`) and the evaluation before any reward.
+A cell without kept steps is its start row alone. A packed file is the concatenation of cell files.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, get_origin
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cocobandits.checks import freeze
+from cocobandits.display import Line
+from cocobandits.errors import StorageError
+
+# Counts start at zero; regrets and rewards are in units of reward. Each of these has a value in
+# every step; the other columns only where something happened.
+STEP_COLUMNS = ("step", "round", "user", "user_step", "arm", "probability", "reward", "regret")
+_HEALTH = pa.struct(
+    [
+        ("ess", pa.float64()),
+        ("acceptance_rate", pa.float64()),
+        ("num_moves", pa.int64()),
+        ("distinct_ancestors", pa.int64()),
+        ("start_correlation", pa.float64()),
+    ]
+)
+# 5 %, 50 % and 95 % points over particles, in the study's units.
+_HYPERPARAMETER = pa.struct(
+    [("name", pa.string()), *((point, pa.float64()) for point in ("low", "median", "high"))]
+)
+SCHEMA = pa.schema(
+    [
+        ("info", pa.string()),
+        *((name, pa.int64()) for name in STEP_COLUMNS[:5]),
+        *((name, pa.float64()) for name in STEP_COLUMNS[5:]),
+        ("evaluation", pa.float64()),
+        ("health", _HEALTH),
+        ("hyperparameters", pa.list_(_HYPERPARAMETER)),
+    ]
+)
+HEALTH_COLUMNS = tuple(field.name for field in _HEALTH)
+HYPERPARAMETER_COLUMNS = tuple(field.name for field in _HYPERPARAMETER)
+_TOLERANCE = 1e-6
+
+
+class CellKey(NamedTuple):
+    """Where a cell stands in a run."""
+
+    environment: str
+    name: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.environment} / {self.name} / seed {self.seed}"
+
+
+class Made(NamedTuple):
+    """How a result was made.
+
+    Attributes:
+        identity: all that decides what is computed, code apart, in plain values.
+        provenance: code, packages and machine.
+    """
+
+    identity: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+class CellInfo(NamedTuple):
+    """The description of a cell, stored in its start row.
+
+    Attributes:
+        environment, name, seed: the key; `name` is that of the policy in its suite.
+        environment_label, label, line, order: for display; order of environment and policy.
+        settings: of the policy, in plain values.
+        reward_range: of arm means, as the policy was configured.
+        newcomers: evaluation users and their pulls; (0, 0) for none.
+        world_sha256: of users and rewards; empty if it is not known.
+        num_users: in all.
+        num_outside: users with an arm mean outside `reward_range`; -1 if it is not known.
+        num_steps, num_evaluations: rows that a complete cell has.
+        total_regret, second_half_regret: as `cocobandits.runs.results` defines them.
+        seconds: of the interactions, without evaluation.
+        suite, is_quick: the experiment.
+        provenance: code, packages and machine; argv: the command.
+        has_steps: False for a summary whose steps were not kept.
+        table_one, published: criteria of the paper's Table 1 that the policy meets, as tried here
+            and as the paper says; empty if there are none.
+    """
+
+    environment: str
+    name: str
+    seed: int
+    environment_label: str
+    label: str
+    line: Line
+    order: tuple[int, int]
+    settings: dict[str, Any]
+    reward_range: tuple[float, float]
+    newcomers: tuple[int, int]
+    world_sha256: str
+    num_users: int
+    num_outside: int
+    num_steps: int
+    num_evaluations: int
+    total_regret: float
+    second_half_regret: float
+    seconds: float
+    suite: str
+    is_quick: bool
+    provenance: dict[str, Any]
+    argv: list[str]
+    has_steps: bool = True
+    table_one: str = ""
+    published: str = ""
+
+    @property
+    def key(self) -> CellKey:
+        """The key of the cell in a run."""
+        return CellKey(self.environment, self.name, self.seed)
+
+    @property
+    def made(self) -> Made:
+        """How the cell was made."""
+        names = ("environment", "name", "seed", "settings", "reward_range", "newcomers")
+        return Made(plain({name: getattr(self, name) for name in names}), self.provenance)
+
+    def as_json(self) -> str:
+        """Write as one line of JSON."""
+        return json.dumps(self._asdict() | {"line": self.line._asdict()}, ensure_ascii=False)
+
+
+class StoredCell(NamedTuple):
+    """A cell as it is stored: `table` has its start row and steps."""
+
+    info: CellInfo
+    table: pa.Table
+
+    @property
+    def steps(self) -> pa.Table:
+        """The rows of the steps."""
+        return self.table.slice(1)
+
+
+def plain(value: Any) -> Any:
+    """Turn tuples into lists, as JSON does."""
+    return json.loads(json.dumps(value))
+
+
+def cell_table(info: CellInfo, steps: list[dict[str, Any]], first: float | None = None) -> pa.Table:
+    """Build the table of a cell from its steps and the evaluation before the first one."""
+    return pa.Table.from_pylist([{"info": info.as_json(), "evaluation": first}, *steps], SCHEMA)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a table with checksums."""
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+
+
+def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read a table that `write_table` wrote.
+
+    Raises:
+        StorageError: the file is damaged.
+    """
+    with reading(path):
+        return pq.read_table(path, columns=columns, page_checksum_verification=True)
+
+
+def read_infos(path: Path) -> list[CellInfo]:
+    """Read the descriptions of the cells of a file, without their steps.
+
+    Raises:
+        StorageError: the file is damaged, or holds no cells.
+    """
+    with reading(path):
+        texts = read_table(path, ["info"])["info"].drop_null().to_pylist()
+        return [_parse(text) for text in texts]
+
+
+def read_cells(path: Path) -> list[StoredCell]:
+    """Read the cells of a file, and check that each is complete.
+
+    Raises:
+        StorageError: the file is damaged, or holds no cells.
+    """
+    with reading(path):
+        table = read_table(path).select(SCHEMA.names).cast(SCHEMA).combine_chunks()
+        starts = np.flatnonzero(table["info"].is_valid().to_numpy()).tolist()
+        parts = [
+            table.slice(start, end - start)
+            for start, end in zip(starts, [*starts[1:], table.num_rows], strict=True)
+        ]
+        cells = [StoredCell(_parse(part["info"][0].as_py()), part) for part in parts]
+        for cell in cells:
+            if not _is_complete(cell):
+                raise damaged(path, f"{cell.info.key} lacks steps or evaluations")
+        return cells
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn any error of a damaged file into one sentence.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        # The first line: Arrow adds hints for programmers below it.
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise damaged(path, f"it cannot be read ({reason})") from error
+
+
+def damaged(path: Path, reason: str) -> StorageError:
+    """Describe a damaged file and the remedy."""
+    return StorageError(
+        f"Expected a file that `coco` wrote; got path={str(path)!r}, but {reason}. Restore it, or "
+        "remove it and run the command that made it again."
+    )
+
+
+def _parse(text: str) -> CellInfo:
+    raw = json.loads(text)
+    for name in ("order", "reward_range", "newcomers"):
+        raw[name] = tuple(raw[name])
+    line = raw["line"] | {"dashes": freeze(raw["line"]["dashes"])}
+    info = CellInfo(**raw)._replace(line=Line(**line))
+    kinds: dict[str, Any] = CellInfo.__annotations__
+    for name, kind in kinds.items():
+        expected: Any = int | float if kind is float else get_origin(kind) or kind
+        if not isinstance(getattr(info, name), expected):
+            raise ValueError(f"{name}={getattr(info, name)!r}")
+    return info
+
+
+def _is_complete(cell: StoredCell) -> bool:
+    info, steps = cell.info, cell.steps
+    if not info.has_steps:
+        return steps.num_rows == 0
+    if any(steps[name].null_count for name in STEP_COLUMNS):
+        return False
+    regrets, arms = (steps[name].to_numpy() for name in ("regret", "arm"))
+    num_evaluations = len(cell.table) - cell.table["evaluation"].null_count
+    return (
+        np.array_equal(steps["step"].to_numpy(), np.arange(info.num_steps))
+        and num_evaluations == info.num_evaluations
+        and bool(np.all(np.isfinite(regrets)) and np.all(regrets >= 0) and np.all(arms >= 0))
+        and abs(regrets.sum() - info.total_regret) <= _TOLERANCE * max(1.0, info.total_regret)
+    )

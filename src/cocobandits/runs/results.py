@@ -1,0 +1,290 @@
+"""Results of one or more run folders, from their files alone; owns the definition of every regret.
+
+Arrays have one row per seed. All policies meet the same users and noise on a seed, so seeds that
+some policy lacks are left out.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cocobandits.display import DEFAULT_LINE, Line
+from cocobandits.errors import StorageError
+from cocobandits.runs.format import (
+    HEALTH_COLUMNS,
+    HYPERPARAMETER_COLUMNS,
+    CellInfo,
+    CellKey,
+    StoredCell,
+)
+from cocobandits.runs.regret import Values
+from cocobandits.runs.store import read_folder
+
+__all__ = ["CellInfo", "CellKey", "Key", "Line", "Results", "Values", "read_results"]
+
+Key = tuple[str, str]  # environment, policy
+ORACLE = "oracle-ts"
+_NUM_PARTS = 5
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Results:
+    """Per (environment, policy), all that happened.
+
+    Attributes:
+        environments, policies: in display order; not every policy ran in every environment.
+        seeds: those that every pair of environment and policy has.
+        cells: the description of every cell.
+        regrets, arms: seed × step, where steps were kept.
+        evaluations: mean regret of newcomers, seed × round; 0 is before any reward.
+        health: columns seed, step and `HEALTH_COLUMNS`; one row per rejuvenation.
+        hyperparameters: columns seed, step and `HYPERPARAMETER_COLUMNS`.
+        tables: other tables of the runs, by name.
+        num_left_out: cells of seeds that some pair lacks.
+    """
+
+    environments: tuple[str, ...]
+    policies: tuple[str, ...]
+    seeds: tuple[int, ...]
+    cells: dict[CellKey, CellInfo]
+    regrets: dict[Key, Values]
+    arms: dict[Key, Values]
+    evaluations: dict[Key, Values]
+    health: dict[Key, dict[str, Values]]
+    hyperparameters: dict[Key, dict[str, Values]]
+    tables: dict[str, pa.Table]
+    num_left_out: int = 0
+
+    def has(self, environment: str, *policies: str) -> bool:
+        """Tell whether all these policies ran in this environment."""
+        return all((environment, policy, self.seeds[0]) in self.cells for policy in policies)
+
+    def within(self, environments: Iterable[str]) -> "Results":
+        """Keep some environments, and the policies that ran there."""
+        kept = tuple(environments)
+        policies = (name for name in self.policies if any(self.has(each, name) for each in kept))
+        return replace(self._only(kept, self.policies), policies=tuple(policies))
+
+    def only(self, policies: Iterable[str]) -> "Results":
+        """Keep some policies."""
+        return self._only(self.environments, tuple(policies))
+
+    def cumulative_regret(self, environment: str, policy: str) -> Values:
+        """Add up regret over steps, seed × step."""
+        return np.cumsum(self.regrets[environment, policy], axis=1)
+
+    def multitask_regret(self, environment: str, policy: str) -> Values:
+        """Subtract the cumulative regret of the policy that knows the prior, seed × step."""
+        oracle = self.cumulative_regret(environment, ORACLE)
+        return self.cumulative_regret(environment, policy) - oracle
+
+    def total_regret(self, environment: str, policy: str) -> Values:
+        """Return the regret of all steps, one value per seed."""
+        return np.array([info.total_regret for info in self.infos(environment, policy)])
+
+    def second_half_regret(self, environment: str, policy: str) -> Values:
+        """Return the regret of the later half of the steps, one value per seed."""
+        return np.array([info.second_half_regret for info in self.infos(environment, policy)])
+
+    def milliseconds(self, environment: str, policy: str) -> Values:
+        """Return the time per interaction, one value per seed."""
+        infos = self.infos(environment, policy)
+        return np.array([1e3 * info.seconds / info.num_steps for info in infos])
+
+    def share_of_arm(self, environment: str, policy: str, arm: int) -> Values:
+        """Compute the share of pulls of an arm in each fifth of the run, seed × fifth."""
+        is_arm = self.arms[environment, policy] == arm
+        parts = fifths(is_arm.shape[1])
+        return np.stack([is_arm[:, part].mean(axis=1) for part in parts], axis=1)
+
+    def label(self, policy: str) -> str:
+        """Return the display name of a policy; its name, if it did not run."""
+        info = self._first(1, policy)
+        return info.label if info else policy
+
+    def line(self, policy: str) -> Line:
+        """Return the line style of a policy."""
+        info = self._first(1, policy)
+        return info.line if info else DEFAULT_LINE
+
+    def environment_label(self, environment: str) -> str:
+        """Return the display name of an environment."""
+        info = self._first(0, environment)
+        return info.environment_label if info else environment
+
+    def settings(self, policy: str) -> dict[str, Any]:
+        """Return the settings of a policy in its first environment; none, if it did not run."""
+        info = self._first(1, policy)
+        return info.settings if info else {}
+
+    def table_one(self, policy: str) -> tuple[str, str]:
+        """Return the criteria of Table 1 that a policy meets, as tried here and as published."""
+        info = self._first(1, policy)
+        return (info.table_one, info.published) if info else ("", "")
+
+    def infos(self, environment: str, policy: str) -> list[CellInfo]:
+        """Return the descriptions of the cells of a policy, one per seed."""
+        return [self.cells[CellKey(environment, policy, seed)] for seed in self.seeds]
+
+    def _first(self, place: int, name: str) -> CellInfo | None:
+        return next((info for key, info in self.cells.items() if key[place] == name), None)
+
+    def _only(self, environments: tuple[str, ...], policies: tuple[str, ...]) -> "Results":
+        def kept(found: dict[Any, Any]) -> dict[Any, Any]:
+            return {
+                key: value
+                for key, value in found.items()
+                if key[0] in environments and key[1] in policies
+            }
+
+        names = ("cells", "regrets", "arms", "evaluations", "health", "hyperparameters")
+        changed: dict[str, Any] = {name: kept(getattr(self, name)) for name in names}
+        return replace(self, environments=environments, policies=policies, **changed)
+
+
+def fifths(num_steps: int) -> list[slice]:
+    """Cut a run into five parts of about equal size, none empty."""
+    bounds = [part * num_steps // _NUM_PARTS for part in range(_NUM_PARTS + 1)]
+    return [slice(low, max(high, low + 1)) for low, high in pairwise(bounds)]
+
+
+def slopes(values: Values, part: slice) -> Values:
+    """Compute per seed how fast a cumulative curve rises per step in a part of the run."""
+    start = values[:, part.start - 1] if part.start > 0 else 0.0
+    return (values[:, part.stop - 1] - start) / (part.stop - part.start)
+
+
+def read_results(*folders: Path) -> Results:
+    """Join the cells of run folders.
+
+    Raises:
+        StorageError: a folder holds no cells, a file is damaged, or folders contradict each other.
+    """
+    stored: dict[CellKey, StoredCell] = {}
+    tables: dict[str, pa.Table] = {}
+    for folder in folders:
+        cells, further = read_folder(folder)
+        for cell in cells:
+            _check_same(stored.get(cell.info.key, cell).info, cell.info, folder)
+            stored.setdefault(cell.info.key, cell)
+        tables = further | tables
+    infos = [cell.info for cell in stored.values()]
+    _check_worlds(infos)
+    seeds = _common_seeds(infos)
+    kept = {key: cell for key, cell in stored.items() if key.seed in seeds}
+    return Results(
+        environments=_ordered((info.order[0], info.environment) for info in infos),
+        policies=_ordered((info.order[1], info.name) for info in infos),
+        seeds=tuple(sorted(seeds)),
+        cells={key: cell.info for key, cell in kept.items()},
+        tables=tables,
+        num_left_out=len(stored) - len(kept),
+        **_arrays(kept),
+    )
+
+
+def _ordered(names: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for _, name in sorted(names)))
+
+
+def _common_seeds(infos: list[CellInfo]) -> set[int]:
+    found: dict[Key, set[int]] = {}
+    for info in infos:
+        found.setdefault((info.environment, info.name), set()).add(info.seed)
+    seeds = set.intersection(*found.values())
+    if not seeds:
+        raise StorageError(
+            "Expected a seed that every policy has in every environment; got none. Run the same "
+            "command again to complete it, or report fewer folders together."
+        )
+    return seeds
+
+
+def _check_same(first: CellInfo, second: CellInfo, folder: Path) -> None:
+    """Refuse two different results of one cell."""
+    is_same = first.made.identity == second.made.identity
+    if not is_same or abs(first.total_regret - second.total_regret) > _TOLERANCE:
+        what = "regret" if is_same else "settings, range or newcomers"
+        raise StorageError(
+            f"Expected each cell once, or alike; got folder={str(folder)!r}, in which {first.key} "
+            f"has another {what}. Report the folders one by one."
+        )
+
+
+def _check_worlds(infos: list[CellInfo]) -> None:
+    """Refuse policies that met other users on the same seed, or were evaluated on other ones."""
+    known: dict[tuple[str, str, int], Any] = {}
+    for info in infos:
+        for what, world in (
+            ("users or rewards", info.world_sha256),
+            ("number of steps", info.num_steps),
+            ("newcomers", info.newcomers if info.num_evaluations else None),
+        ):
+            place = (what, info.environment, info.seed)
+            if world and known.setdefault(place, world) != world:
+                raise StorageError(
+                    f"Expected the same {what} on a seed for all policies; got others in "
+                    f"{info.key}. Run its environment again with --refresh, or in a new folder."
+                )
+
+
+def _arrays(cells: dict[CellKey, StoredCell]) -> dict[str, Any]:
+    groups: dict[Key, list[StoredCell]] = {}
+    for key in sorted(cells, key=lambda key: key.seed):
+        if cells[key].info.has_steps:
+            groups.setdefault((key.environment, key.name), []).append(cells[key])
+    regrets, arms = (
+        {
+            key: np.stack([_numbers(cell.steps[name]) for cell in group])
+            for key, group in groups.items()
+        }
+        for name in ("regret", "arm")
+    )
+    return {
+        "regrets": regrets,
+        "arms": arms,
+        "evaluations": {
+            key: np.stack([_numbers(cell.table["evaluation"].drop_null()) for cell in group])
+            for key, group in groups.items()
+            if group[0].info.num_evaluations
+        },
+        "health": _events(groups, "health", HEALTH_COLUMNS),
+        "hyperparameters": _events(groups, "hyperparameters", HYPERPARAMETER_COLUMNS),
+    }
+
+
+def _numbers(column: pa.ChunkedArray) -> Values:
+    return column.to_numpy()
+
+
+def _events(
+    groups: dict[Key, list[StoredCell]], column: str, fields: tuple[str, ...]
+) -> dict[Key, dict[str, Values]]:
+    """Flatten a column that has values at some steps only; pairs without any are left out."""
+    found = {}
+    for key, group in groups.items():
+        rows = [
+            (cell.info.seed, step, event)
+            for cell in group
+            for step, events in _valid(cell.steps, column)
+            for event in (events if isinstance(events, list) else [events])
+        ]
+        if rows:
+            columns = {name: [event[name] for *_, event in rows] for name in fields}
+            seeds, steps = ([row[place] for row in rows] for place in (0, 1))
+            found[key] = {
+                name: np.array(values)
+                for name, values in ({"seed": seeds, "step": steps} | columns).items()
+            }
+    return found
+
+
+def _valid(steps: pa.Table, column: str) -> Iterable[tuple[int, Any]]:
+    some = steps.select(["step", column]).filter(steps[column].is_valid())
+    return zip(some["step"].to_pylist(), some[column].to_pylist(), strict=True)

@@ -1,0 +1,52 @@
+"""What counts as a number, a whole number or a choice when settings are built."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+
+from cocobandits.checks import check_choice, check_numbers, check_whole
+from cocobandits.errors import ConfigurationError
+
+
+@dataclass
+class Given:
+    value: object
+
+
+@pytest.mark.parametrize(
+    ("kind", "allowed", "refused"),
+    [
+        ("finite", [-2, 0.0, 3.5], [float("inf"), 10**400, None, True, "1", Fraction(1, 2)]),
+        ("positive", [1e-300, 2], [0, -1.0, float("nan")]),
+        ("not negative", [0, 0.0, 7], [-1e-300, float("inf")]),
+        ("fraction", [1e-9, 0.999], [0, 1, 1.5]),
+        ("share", [1, 0.2], [0.0, 1.0001]),
+    ],
+)
+def test_kinds_of_numbers(kind, allowed, refused):
+    for value in allowed:
+        check_numbers(Given(value), kind, "value")
+    for value in refused:
+        with pytest.raises(ConfigurationError, match=r"got value=.*Twice"):
+            check_numbers(Given(value), kind, "value", remedy="Twice.")
+
+
+def test_whole_numbers_have_limits():
+    for value in (2, 5):
+        check_whole(Given(value), "value", least=2, most=5, remedy="")
+    for value in (1, 6, 3.0, True, None):
+        with pytest.raises(ConfigurationError, match="from 2 to 5; got value="):
+            check_whole(Given(value), "value", least=2, most=5, remedy="")
+    check_whole(Given(10**9), "value", remedy="")
+    for value in (0, 10**9 + 1):
+        with pytest.raises(ConfigurationError, match=f"from 1 to 1,000,000,000; got value={value}"):
+            check_whole(Given(value), "value", remedy="")
+
+
+def test_choices_are_texts_of_a_list():
+    check_choice(Given("double"), "value", ("single", "double"))
+    for value in ("half", "", None, 1, ["single"], {}):
+        told = r"value in \('single', 'double'\); got value=.*Choose one of these"
+        with pytest.raises(ConfigurationError, match=told):
+            check_choice(Given(value), "value", ("single", "double"))

@@ -1,0 +1,134 @@
+"""Results, from files of made-up cells."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sample_cells import REGRETS, sample_info, sample_table
+
+from cocobandits.errors import StorageError
+from cocobandits.runs.format import cell_table, read_cells, write_table
+from cocobandits.runs.results import read_results
+
+
+def write(folder: Path, *tables: pa.Table) -> Path:
+    """Write cells as one packed file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_table(folder / "cells.parquet", pa.concat_tables(tables))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    names = ("coids", "oracle-ts")
+    return write(tmp_path / "run", *(sample_table(name, n) for n in range(2) for name in names))
+
+
+def test_info_survives_a_round_trip(folder):
+    assert read_cells(folder / "cells.parquet")[0].info == sample_info()
+
+
+def test_each_regret_follows_from_the_steps(folder):
+    results = read_results(folder)
+    assert results.seeds == (0, 1)
+    assert results.policies == ("coids", "oracle-ts")
+    curve = results.cumulative_regret("mixture", "coids")
+    np.testing.assert_array_equal(curve, [np.cumsum(REGRETS)] * 2)
+    np.testing.assert_array_equal(results.total_regret("mixture", "coids"), curve[:, -1])
+    np.testing.assert_array_equal(results.second_half_regret("mixture", "coids"), [2.75, 2.75])
+    assert not results.multitask_regret("mixture", "coids").any()
+    np.testing.assert_array_equal(results.milliseconds("mixture", "coids"), [100.0, 100.0])
+    np.testing.assert_array_equal(
+        results.share_of_arm("mixture", "coids", 1), [[0, 1, 0, 1, 0]] * 2
+    )
+
+
+def test_sparse_columns_become_columns_with_seed_and_step(folder):
+    results = read_results(folder)
+    np.testing.assert_array_equal(results.evaluations["mixture", "coids"], [[0.9, 0.8, 0.7]] * 2)
+    health = results.health["mixture", "coids"]
+    assert health["seed"].tolist() == [0, 1]
+    assert health["step"].tolist() == [1, 1]
+    assert health["ess"].tolist() == [50.0, 50.0]
+    learned = results.hyperparameters["mixture", "coids"]
+    assert learned["name"].tolist() == ["noise", "spread"] * 2
+
+
+def test_summaries_have_totals_but_no_curves(tmp_path):
+    info = sample_info(has_steps=False, num_evaluations=0)
+    results = read_results(write(tmp_path, cell_table(info, [])))
+    assert results.total_regret("mixture", "coids").tolist() == [sum(REGRETS)]
+    assert results.has("mixture", "coids")
+    assert not results.regrets
+
+
+def test_folders_are_joined_on_the_seeds_that_all_have(folder, tmp_path):
+    other = write(tmp_path / "other", sample_table("gids", 1), sample_table("gids", 2))
+    results = read_results(folder, other)
+    assert results.seeds == (1,)
+    assert results.num_left_out == 3
+    assert set(results.policies) == {"coids", "oracle-ts", "gids"}
+    assert results.only(["gids"]).cells.keys() == {("mixture", "gids", 1)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "gids", "world_sha256": "v"}, "the same users or rewards"),
+        ({"name": "gids", "newcomers": (2, 2)}, "the same newcomers"),
+        ({"settings": {}}, "has another settings"),
+        ({"total_regret": 3.75 + 1e-7}, "has another regret"),
+    ],
+)
+def test_contradictory_folders_are_refused(folder, tmp_path, changes, message):
+    other = write(tmp_path / "other", sample_table(**changes))
+    with pytest.raises(StorageError, match=message):
+        read_results(folder, other)
+
+
+def test_an_unknown_world_contradicts_nothing(folder, tmp_path):
+    other = write(tmp_path / "other", sample_table("gids", world_sha256=""))
+    assert read_results(folder, other).has("mixture", "gids")
+
+
+def rewrite(table: pa.Table, column: str, values: list) -> pa.Table:
+    place = table.column_names.index(column)
+    return table.set_column(place, column, pa.array(values, table.schema.field(column).type))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table.slice(0, 4), "lacks steps or evaluations"),
+        (lambda table: rewrite(table, "evaluation", [None] * 6), "lacks steps or evaluations"),
+        (lambda table: rewrite(table, "regret", [None, 1, 0, 2, 1, 0.25]), "lacks steps"),
+        (lambda table: rewrite(table, "regret", [None, 1, 0, 2, None, 0.25]), "lacks steps"),
+        (lambda table: rewrite(table, "info", ["[" * 9999, *[None] * 5]), "cannot be read"),
+        (lambda table: rewrite(table, "info", ["7", *[None] * 5]), "cannot be read"),
+        (lambda table: rewrite(table, "info", ['{"seed": 1}', *[None] * 5]), "cannot be read"),
+        (lambda table: table.drop_columns("regret"), "cannot be read"),
+    ],
+)
+def test_a_damaged_cell_is_one_sentence(tmp_path, change, message):
+    write(tmp_path, change(sample_table()))
+    with pytest.raises(StorageError, match=message):
+        read_results(tmp_path)
+
+
+def test_wrong_kinds_in_the_description_are_refused(tmp_path):
+    write(tmp_path, sample_table(seconds="fast"))
+    with pytest.raises(StorageError, match="seconds='fast'"):
+        read_results(tmp_path)
+
+
+def test_a_truncated_file_is_one_sentence(folder):
+    path = folder / "cells.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(StorageError, match=r"cells.parquet', but it cannot be read"):
+        read_results(folder)
+
+
+def test_a_folder_without_cells_is_refused(tmp_path):
+    with pytest.raises(StorageError, match="holds no cells"):
+        read_results(tmp_path)
