@@ -20,9 +20,9 @@ from peers.adapters import PEERS, build_peer  # noqa: E402
 from peers.task import Encoder, Task  # noqa: E402
 
 from cocobandits.environments.registry import find_environment  # noqa: E402
+from cocobandits.runs.pool import fill, plan  # noqa: E402
 from cocobandits.runs.provenance import Source  # noqa: E402
 from cocobandits.runs.results import read_results  # noqa: E402
-from cocobandits.runs.run import fill, plan  # noqa: E402
 from cocobandits.runs.store import open_folder  # noqa: E402
 
 BUILDERS = {"mabwiser": with_mabwiser.build, "bayesianbandits": with_bayesianbandits.build}

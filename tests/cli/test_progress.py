@@ -9,7 +9,7 @@ from rich.console import Console
 
 from cocobandits.cli.progress import follow
 from cocobandits.runs.format import CellKey
-from cocobandits.runs.run import Plan
+from cocobandits.runs.pool import Plan
 
 CELL = SimpleNamespace(key=CellKey("lmm", "mtts", 0), cost=3.0)
 TABLE = SimpleNamespace(key="diet", cost=1.0)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from cocobandits.runs.regret import second_half, total
-from cocobandits.runs.results import CellInfo, CellKey, Line, Results
+from cocobandits.runs.results import CellInfo, CellKey, Line, Results, second_half, total
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")
 STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedastic")

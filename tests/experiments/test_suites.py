@@ -14,8 +14,8 @@ from cocobandits.experiments.density import CONTEXTS, PAPER_RANGE, TIMES, Densit
 from cocobandits.experiments.suites import agent_for, compare_suite, paper_suite
 from cocobandits.policies.coco.descriptions import Learner, PaperLearner
 from cocobandits.policies.plain import to_plain
+from cocobandits.runs.pool import plan
 from cocobandits.runs.provenance import Source
-from cocobandits.runs.run import plan
 from cocobandits.runs.store import open_folder
 from cocobandits.simulation.loop import facts_of
 from cocobandits.simulation.world import draw_world

@@ -17,9 +17,9 @@ from cocobandits.experiments.suites import Suite
 from cocobandits.policies.description import PolicySettings
 from cocobandits.runs import store
 from cocobandits.runs.cell import Agent
+from cocobandits.runs.pool import fill, plan
 from cocobandits.runs.provenance import Source
 from cocobandits.runs.results import read_results
-from cocobandits.runs.run import fill, plan
 from cocobandits.runs.store import open_folder
 
 SOURCE = Source({"source_sha256": "s", "packages": {}}, ["coco"])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from cocobandits.runs.regret import Values
+from cocobandits.runs.results import Values
 
 DASH = "–"
 

@@ -17,7 +17,7 @@ from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import to_plain
 from cocobandits.runs.format import HEALTH_COLUMNS, CellInfo, CellKey, Made, cell_table
 from cocobandits.runs.provenance import Source
-from cocobandits.runs.regret import second_half, total
+from cocobandits.runs.results import second_half, total
 from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import World, draw_evaluation, draw_world
@@ -60,15 +60,9 @@ class PolicyAgent(Agent):
     @classmethod
     def of(cls, policy: PolicySettings, label: str) -> "PolicyAgent":
         """Take everything but the label from the policy's record."""
-        return cls(
-            label=label,
-            line=policy.line,
-            settings=to_plain(policy),
-            is_learner=policy.is_learner,
-            table_one=policy.table_one,
-            published=policy.published,
-            policy=policy,
-        )
+        names = ("line", "is_learner", "table_one", "published")
+        record = {name: getattr(policy, name) for name in names}
+        return cls(label=label, settings=to_plain(policy), policy=policy, **record)
 
     def start(
         self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]
@@ -108,34 +102,8 @@ class Cell:
 
     def made(self, source: Source) -> Made:
         """Describe how the result is made."""
-        return self.info(source).made
-
-    def info(self, source: Source) -> CellInfo:
-        """Describe the cell before it is run."""
-        return CellInfo(
-            *self.key,
-            self.environment.label or self.environment.name,
-            self.agent.label,
-            self.agent.line,
-            self.order,
-            self.agent.settings,
-            self.reward_range,
-            self.newcomers,
-            world_sha256="",
-            num_users=self.environment.recruitment.num_users,
-            num_outside=-1,
-            num_steps=self.environment.recruitment.num_steps,
-            num_evaluations=0,
-            total_regret=0.0,
-            second_half_regret=0.0,
-            seconds=0.0,
-            suite=self.suite,
-            is_quick=self.is_quick,
-            provenance=source.provenance | self.agent.provenance,
-            argv=source.argv,
-            table_one=self.agent.table_one,
-            published=self.agent.published,
-        )
+        parts = self.agent.settings, self.reward_range, self.newcomers
+        return Made.of(self.key, *parts, source.provenance | self.agent.provenance)
 
     def run(self, source: Source) -> pa.Table:
         """Simulate, and evaluate the learned prior before the first and after every round."""
@@ -149,15 +117,32 @@ class Cell:
             evaluation = _evaluate(study, newcomers) if record.step in ends else None
             rows.append(record._asdict() | _learned(study) | {"evaluation": evaluation})
             started = time.perf_counter()
+        evaluations = [first, *(row["evaluation"] for row in rows)]
         regrets = np.array([row["regret"] for row in rows])
-        info = self.info(source)._replace(
+        agent, plan = self.agent, self.environment.recruitment
+        info = CellInfo(
+            *self.key,
+            environment_label=self.environment.label or self.environment.name,
+            label=agent.label,
+            line=agent.line,
+            order=self.order,
+            settings=agent.settings,
+            reward_range=self.reward_range,
+            newcomers=self.newcomers,
             world_sha256=world_digest(world),
+            num_users=plan.num_users,
             num_outside=num_outside(world, self.reward_range),
-            num_evaluations=sum(row["evaluation"] is not None for row in rows)
-            + (first is not None),
+            num_steps=plan.num_steps,
+            num_evaluations=sum(value is not None for value in evaluations),
             total_regret=float(total(regrets)),
             second_half_regret=float(second_half(regrets)),
             seconds=seconds,
+            suite=self.suite,
+            is_quick=self.is_quick,
+            provenance=source.provenance | agent.provenance,
+            argv=source.argv,
+            table_one=agent.table_one,
+            published=agent.published,
         )
         return cell_table(info, rows, first)
 

@@ -1,7 +1,7 @@
-"""Cell files: one Parquet table with a start row per cell, followed by one row per step.
+"""Cell files: a Parquet table with a start row per cell, followed by one row per step.
 
 The start row holds the cell's description as JSON (`info`) and the evaluation before any reward.
-A cell without kept steps is its start row alone. A packed file is the concatenation of cell files.
+A summary, whose steps were not kept, is its start row alone. A packed file concatenates cells.
 """
 
 import json
@@ -21,31 +21,23 @@ from cocobandits.errors import StorageError
 # Counts start at zero; regrets and rewards are in units of reward. Each of these has a value in
 # every step; the other columns only where something happened.
 STEP_COLUMNS = ("step", "round", "user", "user_step", "arm", "probability", "reward", "regret")
-_HEALTH = pa.struct(
-    [
-        ("ess", pa.float64()),
-        ("acceptance_rate", pa.float64()),
-        ("num_moves", pa.int64()),
-        ("distinct_ancestors", pa.int64()),
-        ("start_correlation", pa.float64()),
-    ]
-)
+_HEALTH = {
+    "ess": pa.float64(),
+    "acceptance_rate": pa.float64(),
+    "num_moves": pa.int64(),
+    "distinct_ancestors": pa.int64(),
+    "start_correlation": pa.float64(),
+}
 # 5 %, 50 % and 95 % points over particles, in the study's units.
-_HYPERPARAMETER = pa.struct(
-    [("name", pa.string()), *((point, pa.float64()) for point in ("low", "median", "high"))]
-)
+_HYPERPARAMETER = {"name": pa.string()} | dict.fromkeys(("low", "median", "high"), pa.float64())
+HEALTH_COLUMNS, HYPERPARAMETER_COLUMNS = tuple(_HEALTH), tuple(_HYPERPARAMETER)
 SCHEMA = pa.schema(
-    [
-        ("info", pa.string()),
-        *((name, pa.int64()) for name in STEP_COLUMNS[:5]),
-        *((name, pa.float64()) for name in STEP_COLUMNS[5:]),
-        ("evaluation", pa.float64()),
-        ("health", _HEALTH),
-        ("hyperparameters", pa.list_(_HYPERPARAMETER)),
-    ]
+    {"info": pa.string()}
+    | dict.fromkeys(STEP_COLUMNS[:5], pa.int64())
+    | dict.fromkeys(STEP_COLUMNS[5:], pa.float64())
+    | {"evaluation": pa.float64(), "health": pa.struct(_HEALTH)}
+    | {"hyperparameters": pa.list_(pa.struct(_HYPERPARAMETER))}
 )
-HEALTH_COLUMNS = tuple(field.name for field in _HEALTH)
-HYPERPARAMETER_COLUMNS = tuple(field.name for field in _HYPERPARAMETER)
 _TOLERANCE = 1e-6
 
 
@@ -70,6 +62,19 @@ class Made(NamedTuple):
 
     identity: dict[str, Any]
     provenance: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        key: CellKey,
+        settings: dict[str, Any],
+        reward_range: tuple[float, float],
+        newcomers: tuple[int, int],
+        provenance: dict[str, Any],
+    ) -> "Made":
+        """Identify a cell."""
+        parts = {"settings": settings, "reward_range": reward_range, "newcomers": newcomers}
+        return cls(plain(key._asdict() | parts), provenance)
 
 
 class CellInfo(NamedTuple):
@@ -128,12 +133,26 @@ class CellInfo(NamedTuple):
     @property
     def made(self) -> Made:
         """How the cell was made."""
-        names = ("environment", "name", "seed", "settings", "reward_range", "newcomers")
-        return Made(plain({name: getattr(self, name) for name in names}), self.provenance)
+        parts = self.settings, self.reward_range, self.newcomers
+        return Made.of(self.key, *parts, self.provenance)
 
-    def as_json(self) -> str:
-        """Write as one line of JSON."""
-        return json.dumps(self._asdict() | {"line": self.line._asdict()}, ensure_ascii=False)
+    @classmethod
+    def parse(cls, text: str) -> "CellInfo":
+        """Read what `cell_table` wrote.
+
+        Raises:
+            TypeError, ValueError, KeyError: it did not write that.
+        """
+        raw = json.loads(text)
+        pairs = {name: tuple(raw[name]) for name in ("order", "reward_range", "newcomers")}
+        line = Line(**raw["line"] | {"dashes": freeze(raw["line"]["dashes"])})
+        info = cls(**raw | pairs | {"line": line})
+        kinds: dict[str, Any] = cls.__annotations__
+        for name, kind in kinds.items():
+            expected = int | float if kind is float else get_origin(kind) or kind
+            if not isinstance(getattr(info, name), expected):
+                raise ValueError(f"{name}={getattr(info, name)!r}")
+        return info
 
 
 class StoredCell(NamedTuple):
@@ -147,20 +166,56 @@ class StoredCell(NamedTuple):
         """The rows of the steps."""
         return self.table.slice(1)
 
-
-def plain(value: Any) -> Any:
-    """Turn tuples into lists, as JSON does."""
-    return json.loads(json.dumps(value))
+    def is_complete(self) -> bool:
+        """Check that no step or evaluation was lost."""
+        info, steps = self.info, self.steps
+        if not info.has_steps:
+            return steps.num_rows == 0
+        if any(steps[name].null_count for name in STEP_COLUMNS):
+            return False
+        regrets, arms = (steps[name].to_numpy() for name in ("regret", "arm"))
+        return (
+            np.array_equal(steps["step"], np.arange(info.num_steps))
+            and len(self.table["evaluation"].drop_null()) == info.num_evaluations
+            and bool(np.isfinite(regrets).all() and (regrets >= 0).all() and (arms >= 0).all())
+            and abs(regrets.sum() - info.total_regret) <= _TOLERANCE * max(1.0, info.total_regret)
+        )
 
 
 def cell_table(info: CellInfo, steps: list[dict[str, Any]], first: float | None = None) -> pa.Table:
     """Build the table of a cell from its steps and the evaluation before the first one."""
-    return pa.Table.from_pylist([{"info": info.as_json(), "evaluation": first}, *steps], SCHEMA)
+    text = json.dumps(info._asdict() | {"line": info.line._asdict()}, ensure_ascii=False)
+    return pa.Table.from_pylist([{"info": text, "evaluation": first}, *steps], SCHEMA)
+
+
+def read_cells(path: Path) -> list[StoredCell]:
+    """Read the cells of a file, and check that each is complete.
+
+    Raises:
+        StorageError: the file is damaged, or holds no cells.
+    """
+    with reading(path):
+        table = read_table(path).select(SCHEMA.names).cast(SCHEMA).combine_chunks()
+        starts = np.flatnonzero(table["info"].is_valid()).tolist()
+        cells = [
+            StoredCell(CellInfo.parse(part["info"][0].as_py()), part)
+            for start, end in zip(starts, [*starts[1:], table.num_rows], strict=True)
+            for part in [table.slice(start, end - start)]
+        ]
+        for cell in cells:
+            if not cell.is_complete():
+                raise _damaged(path, f"{cell.info.key} lacks steps or evaluations")
+        return cells
 
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write a table with checksums."""
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+
+
+def plain(value: Any) -> Any:
+    """Turn tuples into lists, as JSON does."""
+    return json.loads(json.dumps(value))
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
@@ -173,37 +228,6 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
         return pq.read_table(path, columns=columns, page_checksum_verification=True)
 
 
-def read_infos(path: Path) -> list[CellInfo]:
-    """Read the descriptions of the cells of a file, without their steps.
-
-    Raises:
-        StorageError: the file is damaged, or holds no cells.
-    """
-    with reading(path):
-        texts = read_table(path, ["info"])["info"].drop_null().to_pylist()
-        return [_parse(text) for text in texts]
-
-
-def read_cells(path: Path) -> list[StoredCell]:
-    """Read the cells of a file, and check that each is complete.
-
-    Raises:
-        StorageError: the file is damaged, or holds no cells.
-    """
-    with reading(path):
-        table = read_table(path).select(SCHEMA.names).cast(SCHEMA).combine_chunks()
-        starts = np.flatnonzero(table["info"].is_valid().to_numpy()).tolist()
-        parts = [
-            table.slice(start, end - start)
-            for start, end in zip(starts, [*starts[1:], table.num_rows], strict=True)
-        ]
-        cells = [StoredCell(_parse(part["info"][0].as_py()), part) for part in parts]
-        for cell in cells:
-            if not _is_complete(cell):
-                raise damaged(path, f"{cell.info.key} lacks steps or evaluations")
-        return cells
-
-
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn any error of a damaged file into one sentence.
@@ -213,47 +237,16 @@ def reading(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except StorageError:
-        raise
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        if isinstance(error, StorageError):
+            raise
         # The first line: Arrow adds hints for programmers below it.
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise damaged(path, f"it cannot be read ({reason})") from error
+        raise _damaged(path, f"it cannot be read ({reason})") from error
 
 
-def damaged(path: Path, reason: str) -> StorageError:
-    """Describe a damaged file and the remedy."""
+def _damaged(path: Path, reason: str) -> StorageError:
     return StorageError(
         f"Expected a file that `coco` wrote; got path={str(path)!r}, but {reason}. Restore it, or "
         "remove it and run the command that made it again."
-    )
-
-
-def _parse(text: str) -> CellInfo:
-    raw = json.loads(text)
-    for name in ("order", "reward_range", "newcomers"):
-        raw[name] = tuple(raw[name])
-    line = raw["line"] | {"dashes": freeze(raw["line"]["dashes"])}
-    info = CellInfo(**raw)._replace(line=Line(**line))
-    kinds: dict[str, Any] = CellInfo.__annotations__
-    for name, kind in kinds.items():
-        expected: Any = int | float if kind is float else get_origin(kind) or kind
-        if not isinstance(getattr(info, name), expected):
-            raise ValueError(f"{name}={getattr(info, name)!r}")
-    return info
-
-
-def _is_complete(cell: StoredCell) -> bool:
-    info, steps = cell.info, cell.steps
-    if not info.has_steps:
-        return steps.num_rows == 0
-    if any(steps[name].null_count for name in STEP_COLUMNS):
-        return False
-    regrets, arms = (steps[name].to_numpy() for name in ("regret", "arm"))
-    num_evaluations = len(cell.table) - cell.table["evaluation"].null_count
-    return (
-        np.array_equal(steps["step"].to_numpy(), np.arange(info.num_steps))
-        and num_evaluations == info.num_evaluations
-        and bool(np.all(np.isfinite(regrets)) and np.all(regrets >= 0) and np.all(arms >= 0))
-        and abs(regrets.sum() - info.total_regret) <= _TOLERANCE * max(1.0, info.total_regret)
     )

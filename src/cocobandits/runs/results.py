@@ -16,18 +16,16 @@ import pyarrow as pa
 from cocobandits.display import DEFAULT_LINE, Line
 from cocobandits.errors import StorageError
 from cocobandits.runs.format import (
-    HEALTH_COLUMNS,
-    HYPERPARAMETER_COLUMNS,
     CellInfo,
     CellKey,
     StoredCell,
 )
-from cocobandits.runs.regret import Values
 from cocobandits.runs.store import read_folder
 
 __all__ = ["CellInfo", "CellKey", "Key", "Line", "Results", "Values", "read_results"]
 
 Key = tuple[str, str]  # environment, policy
+Values = np.ndarray[Any, np.dtype[np.float64]]
 ORACLE = "oracle-ts"
 _NUM_PARTS = 5
 _TOLERANCE = 1e-9
@@ -43,8 +41,8 @@ class Results:
         cells: the description of every cell.
         regrets, arms: seed × step, where steps were kept.
         evaluations: mean regret of newcomers, seed × round; 0 is before any reward.
-        health: columns seed, step and `HEALTH_COLUMNS`; one row per rejuvenation.
-        hyperparameters: columns seed, step and `HYPERPARAMETER_COLUMNS`.
+        health: columns seed, step and those of the schema; one row per rejuvenation.
+        hyperparameters: likewise; one row per rejuvenation and hyperparameter.
         tables: other tables of the runs, by name.
         num_left_out: cells of seeds that some pair lacks.
     """
@@ -105,35 +103,33 @@ class Results:
 
     def label(self, policy: str) -> str:
         """Return the display name of a policy; its name, if it did not run."""
-        info = self._first(1, policy)
-        return info.label if info else policy
+        return self._described(1, policy, "label", policy)
 
     def line(self, policy: str) -> Line:
         """Return the line style of a policy."""
-        info = self._first(1, policy)
-        return info.line if info else DEFAULT_LINE
+        return self._described(1, policy, "line", DEFAULT_LINE)
 
     def environment_label(self, environment: str) -> str:
         """Return the display name of an environment."""
-        info = self._first(0, environment)
-        return info.environment_label if info else environment
+        return self._described(0, environment, "environment_label", environment)
 
     def settings(self, policy: str) -> dict[str, Any]:
         """Return the settings of a policy in its first environment; none, if it did not run."""
-        info = self._first(1, policy)
-        return info.settings if info else {}
+        return self._described(1, policy, "settings", {})
 
     def table_one(self, policy: str) -> tuple[str, str]:
         """Return the criteria of Table 1 that a policy meets, as tried here and as published."""
-        info = self._first(1, policy)
-        return (info.table_one, info.published) if info else ("", "")
+        tried, published = (self._described(1, policy, n, "") for n in ("table_one", "published"))
+        return tried, published
 
     def infos(self, environment: str, policy: str) -> list[CellInfo]:
         """Return the descriptions of the cells of a policy, one per seed."""
         return [self.cells[CellKey(environment, policy, seed)] for seed in self.seeds]
 
-    def _first(self, place: int, name: str) -> CellInfo | None:
-        return next((info for key, info in self.cells.items() if key[place] == name), None)
+    def _described(self, place: int, name: str, field: str, default: Any) -> Any:
+        """Read a field of the first cell of an environment (place 0) or policy (1)."""
+        found = (info for key, info in self.cells.items() if key[place] == name)
+        return getattr(next(found, None), field, default)
 
     def _only(self, environments: tuple[str, ...], policies: tuple[str, ...]) -> "Results":
         def kept(found: dict[Any, Any]) -> dict[Any, Any]:
@@ -146,6 +142,16 @@ class Results:
         names = ("cells", "regrets", "arms", "evaluations", "health", "hyperparameters")
         changed: dict[str, Any] = {name: kept(getattr(self, name)) for name in names}
         return replace(self, environments=environments, policies=policies, **changed)
+
+
+def total(regrets: Values) -> Values:
+    """Sum regret over the last axis, the steps."""
+    return np.asarray(np.sum(regrets, axis=-1))
+
+
+def second_half(regrets: Values) -> Values:
+    """Sum regret over the later half of the last axis, the steps."""
+    return total(regrets[..., regrets.shape[-1] // 2 :])
 
 
 def fifths(num_steps: int) -> list[slice]:
@@ -239,52 +245,33 @@ def _arrays(cells: dict[CellKey, StoredCell]) -> dict[str, Any]:
     for key in sorted(cells, key=lambda key: key.seed):
         if cells[key].info.has_steps:
             groups.setdefault((key.environment, key.name), []).append(cells[key])
-    regrets, arms = (
-        {
-            key: np.stack([_numbers(cell.steps[name]) for cell in group])
-            for key, group in groups.items()
+
+    def stacked(column: str, among: Iterable[Key]) -> dict[Key, Values]:
+        return {
+            key: np.stack([cell.table[column].drop_null().to_numpy() for cell in groups[key]])
+            for key in among
         }
-        for name in ("regret", "arm")
-    )
+
+    evaluated = [key for key, group in groups.items() if group[0].info.num_evaluations]
     return {
-        "regrets": regrets,
-        "arms": arms,
-        "evaluations": {
-            key: np.stack([_numbers(cell.table["evaluation"].drop_null()) for cell in group])
-            for key, group in groups.items()
-            if group[0].info.num_evaluations
-        },
-        "health": _events(groups, "health", HEALTH_COLUMNS),
-        "hyperparameters": _events(groups, "hyperparameters", HYPERPARAMETER_COLUMNS),
+        "regrets": stacked("regret", groups),
+        "arms": stacked("arm", groups),
+        "evaluations": stacked("evaluation", evaluated),
+        "health": _events(groups, "health"),
+        "hyperparameters": _events(groups, "hyperparameters"),
     }
 
 
-def _numbers(column: pa.ChunkedArray) -> Values:
-    return column.to_numpy()
-
-
-def _events(
-    groups: dict[Key, list[StoredCell]], column: str, fields: tuple[str, ...]
-) -> dict[Key, dict[str, Values]]:
+def _events(groups: dict[Key, list[StoredCell]], column: str) -> dict[Key, dict[str, Values]]:
     """Flatten a column that has values at some steps only; pairs without any are left out."""
     found = {}
     for key, group in groups.items():
         rows = [
-            (cell.info.seed, step, event)
+            {"seed": cell.info.seed, "step": row["step"]} | event
             for cell in group
-            for step, events in _valid(cell.steps, column)
-            for event in (events if isinstance(events, list) else [events])
+            for row in cell.steps.filter(cell.steps[column].is_valid()).to_pylist()
+            for event in (row[column] if isinstance(row[column], list) else [row[column]])
         ]
         if rows:
-            columns = {name: [event[name] for *_, event in rows] for name in fields}
-            seeds, steps = ([row[place] for row in rows] for place in (0, 1))
-            found[key] = {
-                name: np.array(values)
-                for name, values in ({"seed": seeds, "step": steps} | columns).items()
-            }
+            found[key] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return found
-
-
-def _valid(steps: pa.Table, column: str) -> Iterable[tuple[int, Any]]:
-    some = steps.select(["step", column]).filter(steps[column].is_valid())
-    return zip(some["step"].to_pylist(), some[column].to_pylist(), strict=True)

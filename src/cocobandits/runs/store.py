@@ -1,7 +1,7 @@
-"""A run folder: finished cells as files, loose or packed, and further tables.
+"""Run folders: one Parquet file per cell while a run goes on, packed into one when it is done.
 
+    DIR/cells/ENVIRONMENT/NAME/seed-N.parquet   one cell; replaces a packed one of its key
     DIR/cells.parquet                           packed cells
-    DIR/cells/ENVIRONMENT/NAME/seed-N.parquet   loose cells; each replaces a packed one of its key
     DIR/tables/NAME.parquet                     further tables
     DIR/.lock                                   locked by the process that writes
 
@@ -10,6 +10,7 @@ Every file is written under another name and moved into place in one step.
 
 import fcntl
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +20,11 @@ import pyarrow.parquet as pq
 
 from cocobandits.errors import ConflictError, StorageError
 from cocobandits.runs.format import (
+    CellInfo,
     CellKey,
     Made,
     StoredCell,
     read_cells,
-    read_infos,
     read_table,
     reading,
     write_table,
@@ -45,9 +46,11 @@ class RunFolder:
         Raises:
             StorageError: a file is damaged.
         """
-        found: dict[CellKey | str, Made] = {
-            info.key: info.made for path in _cell_files(self.path) for info in read_infos(path)
-        }
+        found: dict[CellKey | str, Made] = {}
+        for path in _cell_files(self.path):
+            with reading(path):
+                texts = read_table(path, ["info"])["info"].drop_null().to_pylist()
+                found |= {info.key: info.made for info in map(CellInfo.parse, texts)}
         for path in _table_files(self.path):
             with reading(path):
                 found[path.stem] = Made(**json.loads(pq.read_schema(path).metadata[_MADE_BY]))
@@ -72,16 +75,13 @@ class RunFolder:
         Raises:
             StorageError: a cell is damaged, or the file cannot be written.
         """
-        loose = [path for path in _cell_files(self.path) if path.name != _PACKED]
-        if loose:
-            cells = sorted(_read(self.path), key=lambda cell: (*cell.info.order, cell.info.key))
-            whole = pa.concat_tables([cell.table for cell in cells]).combine_chunks()
-            self._write(self.path / _PACKED, whole)
-            for path in loose:
-                path.unlink()
-            for folder in sorted((self.path / _LOOSE).rglob("*"), reverse=True):
-                folder.rmdir()
-            (self.path / _LOOSE).rmdir()
+        loose = self.path / _LOOSE
+        if not loose.exists():
+            return
+        cells = sorted(_read_cells(self.path), key=lambda cell: (*cell.info.order, cell.info.key))
+        whole = pa.concat_tables([cell.table for cell in cells]).combine_chunks()
+        self._write(self.path / _PACKED, whole)
+        shutil.rmtree(loose)
 
     def _write(self, path: Path, table: pa.Table) -> None:
         partial = path.with_name(f"{_PARTIAL}-{path.name}")
@@ -138,7 +138,7 @@ def read_folder(path: Path) -> tuple[list[StoredCell], dict[str, pa.Table]]:
     Raises:
         StorageError: the folder holds no cells, or a file is damaged.
     """
-    cells = _read(path)
+    cells = _read_cells(path)
     if not cells:
         raise StorageError(
             f"Expected the folder of a run; got folder={str(path)!r}, which holds no cells. Name a "
@@ -147,16 +147,15 @@ def read_folder(path: Path) -> tuple[list[StoredCell], dict[str, pa.Table]]:
     return cells, {each.stem: read_table(each) for each in _table_files(path)}
 
 
-def _read(path: Path) -> list[StoredCell]:
-    files = _cell_files(path)
-    return list({cell.info.key: cell for each in files for cell in read_cells(each)}.values())
+def _read_cells(folder: Path) -> list[StoredCell]:
+    cells = (cell for path in _cell_files(folder) for cell in read_cells(path))
+    return list({cell.info.key: cell for cell in cells}.values())
 
 
-def _cell_files(path: Path) -> list[Path]:
-    """List the files with cells, packed ones first, since loose ones replace them."""
-    loose = sorted(path.glob(f"{_LOOSE}/*/*/seed-*.parquet"))
-    return [path / _PACKED, *loose] if (path / _PACKED).is_file() else loose
+def _cell_files(folder: Path) -> list[Path]:
+    """List the files with cells, the packed one first, since loose ones replace its cells."""
+    return [*folder.glob(_PACKED), *sorted(folder.glob(f"{_LOOSE}/*/*/seed-*.parquet"))]
 
 
-def _table_files(path: Path) -> list[Path]:
-    return sorted(path.glob(f"{_TABLES}/[!.]*.parquet"))
+def _table_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{_TABLES}/[!.]*.parquet"))

@@ -15,8 +15,8 @@ from cocobandits.policies.coco.descriptions import Learner
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.registry import find_policy
 from cocobandits.runs.format import STEP_COLUMNS, StoredCell
+from cocobandits.runs.pool import fill, plan
 from cocobandits.runs.provenance import Source
-from cocobandits.runs.run import fill, plan
 from cocobandits.runs.store import open_folder, read_folder
 from cocobandits.simulation import loop
 from golden.runs import ResumedRun, SimulatedRun
