@@ -15,7 +15,11 @@ CocoError
 Each message says what was expected, what was given, and what to do.
 """
 
+import reprlib
 from collections.abc import Iterable
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 80
 
 
 class CocoError(Exception):
@@ -43,7 +47,9 @@ class UnknownNameError(CocoError, KeyError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str], remedy: str) -> None:
         shown = _shorten([str(item) for item in known])
-        super().__init__(f"Expected a known {kind}; got {kind}={name!r}. Known: {shown}. {remedy}")
+        super().__init__(
+            f"Expected a known {kind}; got {kind}={brief(name)}. Known: {shown}. {remedy}"
+        )
 
     def __str__(self) -> str:
         # KeyError shows the repr of its argument, which would put the message in quotes.
@@ -68,6 +74,11 @@ class CrashedError(CocoError):
 
 class StoppedError(CocoError):
     """A run was stopped from outside; what was finished is kept."""
+
+
+def brief(value: object) -> str:
+    """Write a value for a message; long ones lose their middle."""
+    return _REPR.repr(value)
 
 
 def _shorten(names: list[str], most: int = 8) -> str:

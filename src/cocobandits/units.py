@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from cocobandits.errors import ConfigurationError
+from cocobandits.errors import ConfigurationError, brief
 
 FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 Truths = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 STANDARD_RANGE = (-2.0, 2.0)
 FEATURE_RANGE = (-1.0, 1.0)
+MOST_CHARACTERS = 256
 
 
 def is_number(value: object) -> bool:
@@ -35,8 +36,8 @@ def is_truth(value: object) -> bool:
 
 
 def is_name(name: object) -> bool:
-    """Tell whether something can name a user or an arm, also in a file."""
-    if not isinstance(name, str) or not name.strip():
+    """Check that something can name a user or an arm, also in a file and in a message."""
+    if not isinstance(name, str) or not name.strip() or len(name) > MOST_CHARACTERS:
         return False
     try:
         name.encode()
@@ -54,7 +55,8 @@ def check_names(kind: str, names: tuple[str, ...]) -> None:
     for name in names:
         if not is_name(name):
             raise ConfigurationError(
-                f"Expected a non-empty text as name; got {kind}={name!r}. Give every {kind} a name."
+                f"Expected a name of 1 to {MOST_CHARACTERS} characters; got {kind}={brief(name)}. "
+                f"Give every {kind} a name."
             )
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})

@@ -200,7 +200,7 @@ CALL_ERRORS = [
         r"eligible arm that is active; got eligible=\[\], while \['a', 'b'\] are active. Make",
     ),
     (lambda s: s.decide("anna", ["c"]), InputError, r"got eligible=\['c'\].*activate an eligible"),
-    (lambda s: s.add_arm(""), InputError, r"non-empty text; got name=''"),
+    (lambda s: s.add_arm(""), InputError, r"1 to 256 characters; got name=''"),
     (lambda s: s.add_arm(4), InputError, r"got name=4"),
     (lambda s: s.add_arm("a"), ConflictError, r"a new arm; got name='a', which is active"),
     (lambda s: s.add_arm("c"), ConflictError, r"name='c', which is suspended.*activate it"),

@@ -51,7 +51,7 @@ def _fingerprint(study: Study) -> list:
 
 DESIGN_ERRORS = [
     ({"arms": ["a"]}, ConfigurationError, r"at least two arms; got arms=\['a'\]. Add"),
-    ({"arms": ["a", ""]}, ConfigurationError, r"non-empty text as name; got arm=''"),
+    ({"arms": ["a", ""]}, ConfigurationError, r"name of 1 to 256 characters; got arm=''"),
     ({"arms": ["a", "b", "a"]}, ConfigurationError, r"different names; got arm=\['a'\]"),
     ({"arms": ["a", 3]}, ConfigurationError, r"got arm=3"),
     ({"context": {"age": (90, 18)}}, ConfigurationError, r"low < high; got age=\(90, 18\)"),
@@ -103,8 +103,13 @@ CALL_ERRORS = [
     (lambda s: s.explain("nobody"), UnknownNameError, r"user='nobody'"),
     (lambda s: s.withdraw("nobody"), UnknownNameError, r"user='nobody'"),
     (lambda s: s.withdraw("gone"), UnknownNameError, r"user='gone'"),
-    (lambda s: s.enrol("", GOOD), InputError, r"non-empty text; got user=''"),
-    (lambda s: s.enrol("u\ud800", GOOD), InputError, r"text; got user="),
+    (lambda s: s.enrol("", GOOD), InputError, r"id of 1 to 256 characters; got user=''"),
+    (lambda s: s.enrol("u\ud800", GOOD), InputError, r"characters; got user="),
+    (
+        lambda s: s.enrol("u" * 257, GOOD),
+        InputError,
+        r"1 to 256 characters; got user='u+\.\.\.u+'\.",
+    ),
     (lambda s: s.enrol(7, GOOD), InputError, r"got user=7"),
     (lambda s: s.enrol("anna", GOOD | {"age": 35}), ConflictError, r"user='anna'.*another id"),
     (lambda s: s.enrol("gone", GOOD), ConflictError, r"user='gone', who has withdrawn"),
@@ -135,6 +140,15 @@ CALL_ERRORS = [
     (lambda s: s.correct("d0", 7.0), InputError, r"got reward=7.0"),
     (lambda s: s.close("d0"), ConflictError, r"open decision; got decision='d0', which has reward"),
 ]
+
+
+def test_long_names_are_not_repeated_in_full(study):
+    long = "u" * 1_000_000
+    for call in (study.enrol, study.decide, study.add_arm, study.reward):
+        arguments = (0.5,) if call == study.reward else ()
+        with pytest.raises(CocoError, match=r"uuu\.\.\.uuu") as caught:
+            call(long, *arguments)
+        assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize(("call", "error", "message"), CALL_ERRORS)

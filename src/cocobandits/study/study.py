@@ -13,7 +13,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from cocobandits.errors import ConflictError, InputError
+from cocobandits.errors import ConflictError, InputError, brief
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change
 from cocobandits.notice import NOTICE
@@ -38,7 +38,7 @@ from cocobandits.study.roster import Roster, raise_to_floors
 from cocobandits.study.users import Users
 from cocobandits.study.warm_up import rehearse
 from cocobandits.types import PossibleContext
-from cocobandits.units import is_name
+from cocobandits.units import MOST_CHARACTERS, is_name
 
 _LOG = logging.getLogger(__name__)
 
@@ -292,7 +292,10 @@ class Study(Questions):
             NumericalError: moves in the background failed.
         """
         if not is_name(name):
-            raise InputError(f"Expected a non-empty text; got name={name!r}. Give the arm a name.")
+            raise InputError(
+                f"Expected a name of 1 to {MOST_CHARACTERS} characters; got name={brief(name)}. "
+                "Give the arm a name."
+            )
         if name in self.design.arms:
             raise ConflictError(
                 f"Expected a new arm; got name={name!r}, which is {self.arms[name]}. Use another "

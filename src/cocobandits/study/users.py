@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from cocobandits.errors import ConflictError, InputError, UnknownNameError
+from cocobandits.errors import ConflictError, InputError, UnknownNameError, brief
 from cocobandits.study.completion import Completion, Points
 from cocobandits.study.context import (
     ContextValue,
@@ -18,7 +18,7 @@ from cocobandits.study.context import (
     show_context,
     standardise_context,
 )
-from cocobandits.units import FloatVector, Truths, is_name
+from cocobandits.units import MOST_CHARACTERS, FloatVector, Truths, is_name
 
 
 class Users:
@@ -93,7 +93,10 @@ class Users:
             ConflictError: the user is enrolled with another context, or has withdrawn.
         """
         if not is_name(user):
-            raise InputError(f"Expected a non-empty text; got user={user!r}. Give a user id.")
+            raise InputError(
+                f"Expected a user id of 1 to {MOST_CHARACTERS} characters; got user={brief(user)}. "
+                "Use a shorter one, or give one."
+            )
         if user in self.withdrawn:
             raise ConflictError(
                 f"Expected a new user; got user={user!r}, who has withdrawn. Use another id."
