@@ -133,7 +133,10 @@ BAD_LOGS = [
     (broken(reward=["1.0"] * 5), r"finite numbers in every row.*column='reward' of type string"),
     (broken(reward=[1.0, None] * 2 + [1.0]), r"column='reward' of type double with 2 values miss"),
     (broken(reward=[1.0, math.inf] * 2 + [1.0]), r"Expected finite numbers.*column='reward'"),
-    (broken(is_withdrawn=["no"] * 5), r"Expected truth values.*column='is_withdrawn'.*read_log"),
+    (
+        broken(is_withdrawn=["no"] * 5),
+        r"Expected truth values.*column='is_withdrawn'.*Keep the type",
+    ),
     (broken(user=[None] * 5), r"Expected texts in every row.*column='user'"),
     (broken(status=[["rewarded"]] * 5), r"Expected texts in every row.*column='status'"),
     (broken(**{"probability.a": [0.5] * 5}), r"sum to one in every row; got others. Keep the col"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from cocobandits.errors import InputError, StorageError, UnknownNameError
 from cocobandits.study.decisions import Status
 from cocobandits.study.design import is_number
-from cocobandits.study.log_files import format_of, import_arrow, replace_file
+from cocobandits.study.log_files import import_arrow, replace_file, writer_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,7 +107,7 @@ def build_log(
 
 
 def write_log(table: "pa.Table", path: str | Path) -> None:
-    """Write a table beside its place and move it there in one step; only the owner can read it.
+    """Write a table next to its place and move it there in one step; only the owner can read it.
 
     The ending of the name decides: `.parquet` and `.feather` (Arrow IPC) keep types and metadata,
     `.csv` keeps neither, and leaves what is missing empty.
@@ -118,31 +118,13 @@ def write_log(table: "pa.Table", path: str | Path) -> None:
         StorageError: the file cannot be written.
     """
     place = Path(path)
-    write = format_of(place).write
+    write = writer_for(place)
     try:
         replace_file(place, lambda file: write(table, file))
     except OSError as error:
         raise StorageError(
             f"Expected a place that can be written; got path={str(path)!r} ({error}). "
             "Choose another path, or free the disk."
-        ) from error
-
-
-def read_log(path: str | Path) -> "pa.Table":
-    """Read a table that `write_log` wrote; from a CSV, what is in quotes stays text.
-
-    Raises:
-        ConfigurationError: pyarrow is not installed.
-        InputError: the name has another ending.
-        StorageError: the file is missing or damaged.
-    """
-    read = format_of(Path(path)).read
-    try:
-        return read(str(path))
-    except (OSError, import_arrow().ArrowException) as error:
-        raise StorageError(
-            f"Expected a file written by write_log; got path={str(path)!r} ({error}). "
-            "Check the path, or write the log again."
         ) from error
 
 
@@ -193,7 +175,7 @@ def _decision_columns(pa: Any, rows: list[LogRow]) -> list[_Column]:
     number, text, truth = pa.float64(), pa.string(), pa.bool_()
     described = [
         ("decision", text, "Id of the decision; rows are in the order of decisions."),
-        ("user", text, "Id of the user whom the decision was made for."),
+        ("user", text, "Id of the user that the decision was made for."),
         ("user_step", pa.int64(), "Number of earlier decisions for the same user."),
         ("arm", text, "Arm that was chosen."),
         ("probability", number, "Probability of the chosen arm, after floors."),

@@ -171,8 +171,8 @@ def _column(
     if not is_readable or (kind == "float64" and not np.all(np.isfinite(values))):
         raise InputError(
             f"Expected {meaning} in every row that is evaluated; got column={name!r} of type "
-            f"{column.type} with {column.null_count} values missing. Read the file with read_log, "
-            "and do not change the column."
+            f"{column.type} with {column.null_count} values missing. Keep the type that the column "
+            "was written with."
         )
     return values
 
