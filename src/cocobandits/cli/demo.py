@@ -1,5 +1,6 @@
 """`coco demo`: the diet example through `Study`, what was learned, and why plan 1 comes first."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +12,7 @@ from rich.table import Table
 
 from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
 from cocobandits.errors import InputError, StorageError
-from cocobandits.experiments.diet import TELLING_REWARDS, AgeStory, conclude, first_shares, tell
+from cocobandits.experiments.diet import TELLING_REWARDS, conclude, first_shares, tell
 from cocobandits.policies.coco.descriptions import PaperLearner
 from cocobandits.policies.coco.populations import PaperLogDensity
 from cocobandits.policies.description import PolicySettings
@@ -51,10 +52,15 @@ def show(policy: str, seed: int, picture: Path) -> None:
     )
     console.print("Seen: the age group. Hidden: the metabolic type.\n")
     runs = {name: _run(study, environment, world, console) for name, study in studies.items()}
-    console.print(_first_choices(environment, world, runs[policy]), "")
+    headings = "age group", *environment.arms
+    shares = {age: first_shares(world, runs[policy], age) for age in AGE_GROUPS}
+    given = ([age, *(f"{share:.0%}" for share in each)] for age, each in shares.items())
+    console.print(_table("First plan given, later half", headings, given), "")
     if policy != "uniform":
         _explain(console, studies[policy], world, runs[policy], picture)
-    console.print(_regrets(runs))
+    headings = "policy", "first half", "second half", "total"
+    losses = ([name, *_losses(records)] for name, records in runs.items())
+    console.print(_table("Reward lost against the best plan", headings, losses))
 
 
 def _settings(name: str) -> PolicySettings:
@@ -91,7 +97,12 @@ def _explain(
     console: Console, study: Study, world: World, records: list[InteractionRecord], picture: Path
 ) -> None:
     stories = tell(study, world, records)
-    console.print(_beliefs(stories, study.design.arms), "")
+    title = "Believed of somebody new: P(best), and reward lost if given now"
+    beliefs = []
+    for age, story in stories.items():
+        pairs = zip(story.best_probability, story.expected_loss, strict=True)
+        beliefs.append([age, *(f"{best:.2f}  {loss:5.2f}" for best, loss in pairs)])
+    console.print(_table(title, ("age group", *study.design.arms), beliefs), "")
     console.print("Why", style="italic")
     for age, story in stories.items():
         console.print(f"- {conclude(age, story)}", highlight=False)
@@ -127,42 +138,18 @@ def _run(
         return list(progress.track(steps, total, description=study.design.policy.name))
 
 
-def _first_choices(
-    environment: DietEnvironment, world: World, records: list[InteractionRecord]
-) -> Table:
-    """Show what the later half of the people were given first."""
-    table = Table(title="First plan given, later half", title_justify="left")
-    table.add_column("age group")
-    for arm in environment.arms:
-        table.add_column(arm, justify="right")
-    for age in AGE_GROUPS:
-        table.add_row(age, *(f"{share:.0%}" for share in first_shares(world, records, age)))
+def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    """Build a table of names to the left and numbers to the right."""
+    table = Table(title=title, title_justify="left")
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _beliefs(stories: dict[str, AgeStory], arms: tuple[str, ...]) -> Table:
-    """Say what is believed about somebody new of each age group."""
-    table = Table(
-        title="Believed of somebody new: P(best), and reward lost if given now",
-        title_justify="left",
-    )
-    table.add_column("age group")
-    for arm in arms:
-        table.add_column(arm, justify="right")
-    for age, story in stories.items():
-        cells = zip(story.best_probability, story.expected_loss, strict=True)
-        table.add_row(age, *(f"{best:.2f}  {loss:5.2f}" for best, loss in cells))
-    return table
-
-
-def _regrets(runs: dict[str, list[InteractionRecord]]) -> Table:
-    """Compare what was lost against always knowing everybody's best plan."""
-    table = Table(title="Reward lost against the best plan", title_justify="left")
-    for heading in ("policy", "first half", "second half", "total"):
-        table.add_column(heading, justify="left" if heading == "policy" else "right")
-    for name, records in runs.items():
-        regrets = np.array([record.regret for record in records])
-        late, whole = second_half(regrets), total(regrets)
-        parts = (whole - late, late, whole)
-        table.add_row(name, *(f"{part:.1f}" for part in parts))
-    return table
+def _losses(records: list[InteractionRecord]) -> list[str]:
+    """Sum regret over both halves of a run, and over all of it."""
+    regrets = np.array([record.regret for record in records])
+    late, whole = second_half(regrets), total(regrets)
+    return [f"{part:.1f}" for part in (whole - late, late, whole)]
