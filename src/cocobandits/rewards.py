@@ -11,15 +11,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from cocobandits.checks import as_range, is_number, is_truth
 from cocobandits.errors import ConfigurationError, InputError
-from cocobandits.units import (
-    STANDARD_RANGE,
-    FloatVector,
-    as_range,
-    is_number,
-    is_truth,
-)
+from cocobandits.types import FloatVector
 
+# Policies work with rewards on this range.
+STANDARD_RANGE = (-2.0, 2.0)
 # How rewards are distributed around an arm mean, as models see it.
 RewardKind = Literal["gaussian", "bernoulli"]
 FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float64]]

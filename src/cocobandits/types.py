@@ -5,7 +5,12 @@ user, value, draw, point, source, type, node. A name in an annotation is a claim
 check at run time.
 """
 
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
+
+# Outside of compiled functions.
+FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
+Truths = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 Scalar = Float[Array, ""]
 # A number that may be traced or plain.

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from cocobandits.runs.results import CellInfo, CellKey, Line, Results, second_half, total
+from cocobandits.runs.format import second_half, total
+from cocobandits.runs.results import CellInfo, CellKey, Line, Results
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")
 STRESS = ("stress-skewed", "stress-groups", "stress-ring", "stress-heteroscedastic")

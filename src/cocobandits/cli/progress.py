@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from cocobandits.runs.format import total
 from cocobandits.runs.pool import Plan, Task
-from cocobandits.runs.results import total
 
 
 def follow(console: Console, finished: Iterable[tuple[Task, Any]], plan: Plan) -> None:

@@ -15,9 +15,16 @@ from cocobandits.environments.base import Environment
 from cocobandits.errors import UnsupportedError
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import to_plain
-from cocobandits.runs.format import HEALTH_COLUMNS, CellInfo, CellKey, Made, cell_table
+from cocobandits.runs.format import (
+    HEALTH_COLUMNS,
+    CellInfo,
+    CellKey,
+    Made,
+    cell_table,
+    second_half,
+    total,
+)
 from cocobandits.runs.provenance import Source
-from cocobandits.runs.results import second_half, total
 from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import World, draw_evaluation, draw_world

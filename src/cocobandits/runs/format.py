@@ -40,6 +40,8 @@ SCHEMA = pa.schema(
 )
 _TOLERANCE = 1e-6
 
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
 
 class CellKey(NamedTuple):
     """Where a cell stands in a run."""
@@ -90,7 +92,7 @@ class CellInfo(NamedTuple):
         num_users: in all.
         num_outside: users with an arm mean outside `reward_range`; -1 if it is not known.
         num_steps, num_evaluations: rows that a complete cell has.
-        total_regret, second_half_regret: as `cocobandits.runs.results` defines them.
+        total_regret, second_half_regret: as `total` and `second_half` define them.
         seconds: of the interactions, without evaluation.
         suite, is_quick: the experiment.
         provenance: code, packages and machine; argv: the command.
@@ -180,6 +182,16 @@ class StoredCell(NamedTuple):
             and bool(np.isfinite(regrets).all() and (regrets >= 0).all() and (arms >= 0).all())
             and abs(regrets.sum() - info.total_regret) <= _TOLERANCE * max(1.0, info.total_regret)
         )
+
+
+def total(regrets: Values) -> Values:
+    """Sum regret over the last axis, the steps."""
+    return np.asarray(np.sum(regrets, axis=-1))
+
+
+def second_half(regrets: Values) -> Values:
+    """Sum regret over the later half of the last axis, the steps."""
+    return total(regrets[..., regrets.shape[-1] // 2 :])
 
 
 def cell_table(info: CellInfo, steps: list[dict[str, Any]], first: float | None = None) -> pa.Table:

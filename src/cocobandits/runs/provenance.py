@@ -24,7 +24,6 @@ _DECIDING = (
     "rewards.py",
     "runtime.py",
     "types.py",
-    "units.py",
 )
 _PACKAGES = ("jax", "jaxlib", "numpy")
 

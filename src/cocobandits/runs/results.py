@@ -15,17 +15,12 @@ import pyarrow as pa
 
 from cocobandits.display import DEFAULT_LINE, Line
 from cocobandits.errors import StorageError
-from cocobandits.runs.format import (
-    CellInfo,
-    CellKey,
-    StoredCell,
-)
+from cocobandits.runs.format import CellInfo, CellKey, StoredCell, Values
 from cocobandits.runs.store import read_folder
 
 __all__ = ["CellInfo", "CellKey", "Key", "Line", "Results", "Values", "read_results"]
 
 Key = tuple[str, str]  # environment, policy
-Values = np.ndarray[Any, np.dtype[np.float64]]
 ORACLE = "oracle-ts"
 _NUM_PARTS = 5
 _TOLERANCE = 1e-9
@@ -142,16 +137,6 @@ class Results:
         names = ("cells", "regrets", "arms", "evaluations", "health", "hyperparameters")
         changed: dict[str, Any] = {name: kept(getattr(self, name)) for name in names}
         return replace(self, environments=environments, policies=policies, **changed)
-
-
-def total(regrets: Values) -> Values:
-    """Sum regret over the last axis, the steps."""
-    return np.asarray(np.sum(regrets, axis=-1))
-
-
-def second_half(regrets: Values) -> Values:
-    """Sum regret over the later half of the last axis, the steps."""
-    return total(regrets[..., regrets.shape[-1] // 2 :])
 
 
 def fifths(num_steps: int) -> list[slice]:

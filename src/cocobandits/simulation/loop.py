@@ -11,7 +11,7 @@ from cocobandits.policies.registry import find_policy
 from cocobandits.rewards import Rewards
 from cocobandits.simulation.world import World, draw_world
 from cocobandits.study import Study
-from cocobandits.units import FEATURE_RANGE
+from cocobandits.study.context import FEATURE_RANGE
 
 
 class InteractionRecord(NamedTuple):

@@ -13,7 +13,8 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from cocobandits.models.features import FeatureKinds
-from cocobandits.units import FEATURE_RANGE, FloatVector
+from cocobandits.study.context import FEATURE_RANGE
+from cocobandits.types import FloatVector
 
 Points = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 

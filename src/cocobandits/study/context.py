@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cocobandits.checks import is_number, is_truth
 from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
-from cocobandits.units import FloatVector, is_number, is_truth
+from cocobandits.types import FloatVector
 
+# Continuous features are scaled to this range.
+FEATURE_RANGE = (-1.0, 1.0)
 FeatureDeclaration = tuple[float, float] | Sequence[str] | type[bool]
 ContextDeclaration = Mapping[str, FeatureDeclaration]
 ContextValue = float | str | bool | None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cocobandits.errors import UnknownNameError
-from cocobandits.units import FloatVector, Truths
+from cocobandits.types import FloatVector, Truths
 
 _MOST_DIGITS = 18
 

@@ -10,30 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from cocobandits.checks import check_names, is_number
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.policies.base import Problem
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.registry import find_policy
-from cocobandits.rewards import Rewards, check_rewards
+from cocobandits.rewards import STANDARD_RANGE, Rewards, check_rewards
 from cocobandits.study.context import (
     ContextDeclaration,
     Feature,
 )
-from cocobandits.units import (
-    FEATURE_RANGE,
-    STANDARD_RANGE,
-    FloatVector,
-    check_names,
-    is_number,
-)
-
-__all__ = [
-    "FEATURE_RANGE",
-    "STANDARD_RANGE",
-    "FloatVector",
-    "StudyDesign",
-    "is_number",
-]
+from cocobandits.types import FloatVector
 
 Floor = float | Mapping[str, float]
 

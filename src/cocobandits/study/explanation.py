@@ -16,9 +16,10 @@ from cocobandits.inference.weights import average
 from cocobandits.models.base import Belief, Hyperparameters
 from cocobandits.policies.base import Readings
 from cocobandits.policies.coco.acquisition import Motives
+from cocobandits.rewards import STANDARD_RANGE
+from cocobandits.study.context import FEATURE_RANGE
 from cocobandits.study.design import StudyDesign
-from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar, Values
-from cocobandits.units import FEATURE_RANGE, STANDARD_RANGE, FloatVector
+from cocobandits.types import ArmValues, ArmVector, FloatVector, LogWeights, Scalar, Values
 
 _INTERVAL = (0.05, 0.95)
 

@@ -21,8 +21,7 @@ from cocobandits.study.completion import Points
 from cocobandits.study.design import StudyDesign
 from cocobandits.study.moving_process import MOVING_PROCESS
 from cocobandits.study.recipe import Recipe
-from cocobandits.types import PossibleContext, RngKey, Scalar
-from cocobandits.units import FloatVector
+from cocobandits.types import FloatVector, PossibleContext, RngKey, Scalar
 
 # Arm and standardised reward of a decision; None if it has none, or its user has withdrawn.
 RewardOf = Callable[[int], tuple[int, float] | None]

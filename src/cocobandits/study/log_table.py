@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from cocobandits.checks import is_number
 from cocobandits.errors import InputError, StorageError, UnknownNameError
 from cocobandits.study.decisions import Status
-from cocobandits.study.design import is_number
 from cocobandits.study.log_files import import_arrow, replace_file, writer_for
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from cocobandits.models.base import Belief
 from cocobandits.study.design import StudyDesign
-from cocobandits.units import FloatVector
+from cocobandits.types import FloatVector
 
 _NUM_BINS = 40
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from cocobandits.errors import ConflictError, InputError, UnknownNameError
-from cocobandits.units import FloatVector, Truths
+from cocobandits.types import FloatVector, Truths
 
 ArmStatus = Literal["active", "suspended", "withdrawn"]
 

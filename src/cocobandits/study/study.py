@@ -13,6 +13,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
+from cocobandits.checks import MOST_CHARACTERS, is_name
 from cocobandits.errors import ConflictError, InputError, brief
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change
@@ -38,7 +39,6 @@ from cocobandits.study.roster import Roster, raise_to_floors
 from cocobandits.study.users import Users
 from cocobandits.study.warm_up import rehearse
 from cocobandits.types import PossibleContext
-from cocobandits.units import MOST_CHARACTERS, is_name
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from cocobandits.checks import MOST_CHARACTERS, is_name
 from cocobandits.errors import ConflictError, InputError, UnknownNameError, brief
 from cocobandits.study.completion import Completion, Points
 from cocobandits.study.context import (
@@ -18,7 +19,7 @@ from cocobandits.study.context import (
     show_context,
     standardise_context,
 )
-from cocobandits.units import MOST_CHARACTERS, FloatVector, Truths, is_name
+from cocobandits.types import FloatVector, Truths
 
 
 class Users:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cocobandits.checks import is_number
 from cocobandits.errors import InputError, UnknownNameError
-from cocobandits.study.design import is_number
 from cocobandits.study.log_table import ContextValue
 from cocobandits.study.off_policy.reading import ROUNDING, LoggedDecisions, PerArm
 
