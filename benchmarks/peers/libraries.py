@@ -5,9 +5,9 @@ rewards and their noise, and the number of users. Nothing here has seen a reward
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from bayesianbandits import (
@@ -118,16 +118,6 @@ def _columns(feature: Feature, number: float) -> FloatVector:
     return np.array([2 * number - 1 if feature.is_boolean else feature.standardise(number)])
 
 
-class Bandit(Protocol):
-    """A contextual bandit of a library; it knows features and no users."""
-
-    def choose(self, features: FloatVector) -> int:
-        """Draw an arm."""
-
-    def learn(self, features: FloatVector, arm: int, reward: float) -> None:
-        """Update the belief about an arm."""
-
-
 class MabwiserBandit:
     """MABWiser: LinTS, a ridge regression per arm whose coefficients are drawn.
 
@@ -206,7 +196,8 @@ class BayesianBandit:
         return NormalRegressor(alpha=task.deviation**-2, beta=task.noise**-2)
 
 
-LIBRARIES: dict[str, Callable[[Task, int], Bandit]] = {
+Bandit = MabwiserBandit | BayesianBandit
+LIBRARIES: dict[str, type[Bandit]] = {
     "mabwiser": MabwiserBandit,
     "bayesianbandits": BayesianBandit,
 }

@@ -86,14 +86,7 @@ class PeerStudy:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerAgent(Agent):
-    """A peer as an agent of a suite."""
-
-    @classmethod
-    def of(cls, name: str) -> "PeerAgent":
-        """Find a peer by name, with the packages and code that its cells depend on."""
-        packages = {each: version(each) for each in _PACKAGES}
-        digest = source_digest(Path(__file__).parents[1], ("peers",))
-        return cls(label=name, provenance={"packages": packages, "source_sha256": digest})
+    """A peer, by its label, as an agent of a suite."""
 
     def start(
         self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]
@@ -105,9 +98,12 @@ class PeerAgent(Agent):
 
 
 def peer_suite(environments: list[str], peers: list[str], num_seeds: int) -> Suite:
-    """Build the suite of peers: cells of a comparison."""
+    """Build the suite of peers; cells of a comparison depend on these packages and this folder."""
+    packages = {name: version(name) for name in _PACKAGES}
+    digest = source_digest(Path(__file__).parents[1], ("peers",))
+    provenance = {"packages": packages, "source_sha256": digest}
+    agents = {name: PeerAgent(label=name, provenance=provenance) for name in peers}
     named = dict.fromkeys(name for each in environments for name in GROUPS.get(each, (each,)))
-    agents = {name: PeerAgent.of(name) for name in peers}
     return Suite("compare", tuple(map(find_environment, named)), agents, num_seeds)
 
 
