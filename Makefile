@@ -52,7 +52,7 @@ demo: setup ## The diet example through Study, and why plan 1 comes first
 	$(BIN)/coco demo
 
 bench: setup ## Measure speed, memory and growth; one to two hours, less with ONLY=words or QUICK=1
-	$(BIN)/pytest -o addopts= --benchmark-only benchmarks $(if $(QUICK),--quick) $(if $(ONLY),-k "$(ONLY)")
+	$(BIN)/pytest -o addopts= --benchmark-only benchmarks $(if $(QUICK),--quick,--benchmark-json benchmarks/results.json) $(if $(ONLY),-k "$(ONLY)")
 	$(if $(QUICK),,$(BIN)/python benchmarks/page.py)
 
 check: setup ## Format check, lint, types, layers contract

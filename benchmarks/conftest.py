@@ -1,25 +1,56 @@
-"""Records every benchmark in the results file as soon as it is measured.
+"""What `make bench` adds to pytest-benchmark: `--quick`, cases by name, and our results file.
 
-`--quick` shrinks everything and records nothing, unless `--results` names a file.
+The file of `--benchmark-json` has one entry per benchmark. Those that ran replace theirs, with the
+version, commit, date and machine; the others stay.
 """
 
-from collections.abc import Iterator
+import json
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import jax
 import pytest
-import results
 from studies import CASES, Case
 
+from cocobandits.runs.provenance import Source
+
+
+def _origin() -> dict[str, str]:
+    """Name version, commit, date and machine; no host and no paths."""
+    made = Source.here(1).provenance
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    packages = ", ".join(f"{name} {version}" for name, version in made["packages"].items())
+    return {
+        "version": made["cocobandits"],
+        "commit": made["commit"],
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{made['processor']}, {made['num_cores']} cores, {memory:.1f} GB, "
+        f"{made['machine']}, Python {made['python']}, {packages}",
+    }
+
+
+# Before anything is measured, while the code is the one that was imported.
+ORIGIN = _origin()
 # The first run of a benchmark compiles, whatever earlier processes left on disk.
 jax.config.update("jax_enable_compilation_cache", False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of `make bench`."""
-    parser.addoption("--quick", action="store_true", help="a toy of each benchmark, not recorded")
-    parser.addoption("--results", type=Path, help="the file to record entries in")
+    """Add the option of `make bench QUICK=1`."""
+    parser.addoption("--quick", action="store_true", help="a toy of each benchmark")
+
+
+def pytest_benchmark_generate_json(config: pytest.Config, benchmarks: list[Any]) -> dict[str, Any]:
+    """Replace the entries of the benchmarks that ran."""
+    path = Path(config.getoption("benchmark_json"))
+    entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return entries | {
+        each.name.removeprefix("test_"): ORIGIN | {"seconds": each["median"]} | each.extra_info
+        for each in benchmarks
+        if not each.has_error
+    }
 
 
 @pytest.fixture
@@ -34,39 +65,6 @@ def case(request: pytest.FixtureRequest, quick: bool) -> Case:
     return CASES[request.param].quick() if quick else CASES[request.param]
 
 
-@pytest.fixture(scope="session")
-def provenance(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Describe code and machine once, before anything is measured."""
-    machine = request.config.hook.pytest_benchmark_generate_machine_info(config=request.config)
-    return results.provenance(machine["cpu"].get("brand_raw", machine["machine"]))
-
-
 @pytest.fixture(autouse=True)
-def _recorded(
-    request: pytest.FixtureRequest, benchmark: Any, provenance: dict[str, str]
-) -> Iterator[None]:
+def _nothing_compiled() -> None:
     jax.clear_caches()
-    yield
-    path = _path(request.config)
-    if path and benchmark.stats and not benchmark.has_error:
-        measured = {"seconds": benchmark.stats.stats.median, **benchmark.extra_info}
-        entry = {_name(request.node): provenance | measured}
-        results.write(path, results.read(path) | entry)
-
-
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """After a run of all benchmarks, drop the entries of those that no longer exist."""
-    config, names = session.config, {_name(item) for item in getattr(session, "items", ())}
-    is_part = config.getoption("keyword") or any("::" in word for word in config.args)
-    path = _path(config)
-    if path and names and exitstatus == 0 and not is_part and not config.getoption("collectonly"):
-        entries = results.read(path)
-        results.write(path, {name: entries[name] for name in entries if name in names})
-
-
-def _path(config: pytest.Config) -> Path | None:
-    return config.getoption("results") or (None if config.getoption("quick") else results.RESULTS)
-
-
-def _name(item: Any) -> str:
-    return item.name.removeprefix("test_")

@@ -1,4 +1,4 @@
-"""What a fresh process does in `test_start` and `test_memory`, by the name of the task.
+"""Tasks of `test_start` and `test_memory`, each in a process of its own.
 
 python benchmarks/fresh.py import | decide | move | memory CASE [--quick]
 """

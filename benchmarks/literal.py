@@ -1,9 +1,9 @@
-"""The paper's procedure as it is written (App. "SMC"), plainly: the yardstick of the benchmarks.
+"""The paper's procedure as it is written (App. "SMC"): oracle of tests and reference for speed.
 
 A particle ξ has prior N(0, I). Its log-density is f = Φ ξ on all nodes at once, where Φ is one
-dense matrix, nodes × modes, of √λ_m · amplitude · eigenvector, computed with the library's model,
-so both have the same basis. Every context node has its own softmax over the cells of the arm grid,
-and a user counts at the nearest context node. The evidence of a user is summed over all cells,
+dense matrix, nodes × modes, of √λ_m · amplitude · eigenvector, with the basis of the library's
+model. Every context node has its own softmax over the cells of the arm grid, and a user counts at
+the nearest context node. The evidence of a user is summed over all cells,
 
     log Σ_cells P(cell | x) ∏_a L_a(cell_a)
 
@@ -12,8 +12,8 @@ with the library's likelihood of each arm, averaged over a cell.
 For every observation particles are reweighted by the ratio of the user's evidences. They are
 resampled when ESS < N/2, and at every fifth observation. Then all particles move: five Langevin
 rounds with the paper's step size and a Metropolis-Hastings test, on prior × likelihood of all
-users, so that nothing is counted twice. Value and gradient of the point where the rounds start are
-computed once, and once more per round: six evaluations, the fewest that this reading allows.
+users, so that nothing is counted twice. That takes six evaluations of value and gradient, the
+fewest that this reading allows.
 
 It is plain, not slow on purpose: particles go through in blocks of 20, the fastest of six variants
 tried, and the table of users has a row for every user there will be, so that everything is compiled
@@ -21,8 +21,8 @@ once. `tests/benchmarks/test_literal.py` compares posterior and gradients with t
 """
 
 import itertools
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -49,7 +49,7 @@ Basis = Float[Array, "context cell mode"]
 
 
 class Users(NamedTuple):
-    """What the likelihood needs of every user; rows without rewards count nothing."""
+    """A row per user for the likelihood; rows without rewards count nothing."""
 
     likelihoods: Float[Array, "user cell"]
     log_scales: Float[Array, " user"]
@@ -104,9 +104,7 @@ def _write(model: LogDensityModel, users: Users, user: int, statistics: Statisti
     """Multiply the arms' likelihoods to one value per cell, and keep its peak apart."""
     config = model.config
     logs = arm_log_likelihood(statistics, config.arm_axis, config.reward_noise, config.likelihood)
-    joint = jnp.zeros(1)
-    for arm_logs in logs:
-        joint = (joint[:, None] + arm_logs[None, :]).reshape(-1)
+    joint = reduce(jnp.add.outer, logs).reshape(-1)
     peak = jnp.max(joint)
     return users._replace(
         likelihoods=users.likelihoods.at[user].set(jnp.exp(joint - peak)),
@@ -232,13 +230,13 @@ class LiteralPosterior:
         weighted = (self.particles, self.log_weights)
         return np.asarray(_decide(self.model, *weighted, context, self.statistics[user]))
 
-    def replay(self, history: Sequence[Any]) -> None:
-        """Decide and learn along a history of users, contexts, arms and rewards that is given."""
-        for each in history:
-            if each.user == len(self.statistics):
-                self.enrol(each.context)
-            self.probabilities(each.user)
-            self.update(each.user, self.statistics[each.user].add(each.arm, each.reward))
+    def replay(self, history: Iterable[tuple[int, Sequence[float], int, float]]) -> None:
+        """Decide and learn along given users, contexts, arms and rewards."""
+        for user, context, arm, reward in history:
+            if user == len(self.statistics):
+                self.enrol(context)
+            self.probabilities(user)
+            self.update(user, self.statistics[user].add(arm, reward))
         jax.block_until_ready(self.particles)
 
     def _next_key(self) -> Array:

@@ -3,9 +3,8 @@
 `make bench` and `make docs` run this file. It measures nothing.
 """
 
-import math
-import sys
-from itertools import groupby
+import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,14 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-from results import FOLDER, Entries, read
 
 from cocobandits.experiments.figures.drawing import new_figure, save, styled
 
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results.json"
 PAGE = FOLDER.parent / "docs" / "performance.md"
 PICTURE = PAGE.parent / "images" / "performance.svg"
-# Other entries are shown if they are there.
-NEEDED = ("run[gids]", "literal[gids]", "users[gids]", "memory[gids]")
+Entries = dict[str, dict[str, Any]]  # by benchmark
 # Words, entry, value, "at least" or "at most", and a number or the name of another value.
 TARGETS: tuple[tuple[str, str, str, str, float | str], ...] = (
     ("a run: literal reference ÷ library", "literal[gids]", "ratio", "at least", 30.0),
@@ -53,7 +52,7 @@ def seconds(value: float | None) -> str:
 
 
 def target_rows(entries: Entries) -> list[tuple[str, ...]]:
-    """Compare what was measured with the targets."""
+    """Compare the measurements with the targets."""
     rows = []
     for measure, name, key, words, bound in TARGETS:
         value = entries.get(name, {}).get(key)
@@ -67,19 +66,15 @@ def target_rows(entries: Entries) -> list[tuple[str, ...]]:
 
 def origins(entries: Entries) -> list[tuple[str, ...]]:
     """List which benchmarks were measured with which version, when and where."""
-
-    def origin(name: str) -> tuple[str, ...]:
-        return tuple(entries[name][key] for key in ("version", "commit", "date", "machine"))
-
-    grouped = groupby(sorted(entries, key=origin), key=origin)
-    return [(", ".join(f"`{name}`" for name in names), *where) for where, names in grouped]
+    measured = defaultdict[tuple[str, ...], list[str]](list)
+    for name, entry in entries.items():
+        origin = tuple(entry[key] for key in ("version", "commit", "date", "machine"))
+        measured[origin].append(f"`{name}`")
+    return [(", ".join(names), *origin) for origin, names in sorted(measured.items())]
 
 
 def render(entries: Entries) -> str:
     """Write the page as text."""
-    kinds: dict[str, list[dict[str, Any]]] = {"run": [], "background": []}
-    for name, entry in entries.items():
-        kinds.setdefault(name.partition("[")[0], []).append(entry)
     templates = Environment(
         loader=FileSystemLoader(FOLDER),
         undefined=StrictUndefined,
@@ -87,9 +82,8 @@ def render(entries: Entries) -> str:
         keep_trailing_newline=True,
     )
     templates.filters |= {"number": number, "seconds": seconds}
-    page = templates.get_template("performance.md.j2")
     rows = {"targets": target_rows(entries), "origins": origins(entries)}
-    return page.render(entries=entries, kinds=kinds, **rows)
+    return templates.get_template("performance.md.j2").render(entries=entries, **rows)
 
 
 @styled
@@ -98,7 +92,7 @@ def draw(entries: Entries) -> Figure:
     rows = entries["users[gids]"]["rows"]
     users, costs = ([row[name] for row in rows] for name in ("users", "ms_per_interaction"))
     places = np.geomspace(users[0], users[-1], 50)
-    bound = costs[0] * np.log(places) / math.log(users[0])
+    bound = costs[0] * np.log(places) / np.log(users[0])
     figure = new_figure(6.0, 3.6)
     axes = figure.subplots()
     axes.loglog(places, bound, color="#999999", linestyle="--", label="as the logarithm")
@@ -114,14 +108,7 @@ def draw(entries: Entries) -> Figure:
     return figure
 
 
-def write(entries: Entries, page: Path = PAGE, picture: Path = PICTURE) -> None:
-    """Write page and figure, or exit if entries are missing that the page needs."""
-    missing = [name for name in NEEDED if name not in entries]
-    if missing:
-        sys.exit(f"Expected entries {', '.join(NEEDED)}; got none of {missing}. Run: make bench")
-    page.write_text(render(entries), encoding="utf-8")
-    save(draw(entries), picture)
-
-
 if __name__ == "__main__":
-    write(read())
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    PAGE.write_text(render(results), encoding="utf-8")
+    save(draw(results), PICTURE)

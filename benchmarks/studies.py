@@ -13,11 +13,12 @@ from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import find_environment
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.models.histories import Change, HistoryPath
-from cocobandits.models.log_density import LogDensityModel
 from cocobandits.policies.coco.descriptions import GIDS, CoIDS, Learner
 from cocobandits.policies.coco.populations import LogDensity, Mixture, PaperLogDensity
 from cocobandits.rewards import Gaussian
 from cocobandits.study import Study
+
+_MIXTURE = find_environment("mixture")
 
 
 class ManyArms(Environment):
@@ -61,19 +62,14 @@ class Case:
     label: str  # on the page
     policy: Learner
     num_steps: int  # interactions that are served
-    environment: Environment = field(default_factory=lambda: find_environment("mixture"))
-    reward_range: tuple[float, float] | None = None  # the environment's
-    knows_noise: bool = True
+    environment: Environment = _MIXTURE
+    rewards: Gaussian | None = None  # the environment's
     sizes: dict[str, int] = field(default_factory=dict)  # what a table of the page compares
 
     def open(self, moves: str = "foreground") -> Study:
         """Start the study."""
         place = self.environment
-        rewards: Any = place.rewards
-        if self.reward_range is not None:
-            rewards = replace(rewards, low=self.reward_range[0], high=self.reward_range[1])
-        if not self.knows_noise:
-            rewards = replace(rewards, noise=None)
+        rewards = self.rewards or place.rewards
         return Study(place.arms, place.context, rewards, self.policy, moves=moves)  # type: ignore[arg-type]
 
     def quick(self) -> "Case":
@@ -85,46 +81,42 @@ class Case:
         return replace(self, policy=policy, num_steps=16)
 
 
-_GIDS = Case("`gids`", GIDS(population=PaperLogDensity()), 750, reward_range=(-2.0, 2.0))
-_MIXTURE = CoIDS(population=Mixture())
-_COIDS = Case("`coids`, mixture, planned", replace(_MIXTURE, steps_per_user=5), 750)
-_LOG_DENSITY = CoIDS(population=LogDensity())
+_PAPER_RANGE = replace(_MIXTURE.rewards, low=-2.0, high=2.0)
+_GIDS = Case("`gids`", GIDS(population=PaperLogDensity()), 750, rewards=_PAPER_RANGE)
+_COIDS = Case("`coids`, mixture, planned", CoIDS(population=Mixture(), steps_per_user=5), 750)
 
 
 def _coarse(num_particles: int) -> GIDS:
     return GIDS(population=PaperLogDensity(nodes_per_arm=12), num_particles=num_particles)
 
 
-def _sized(case: Case, arms: int, features: int, **changes: Any) -> Case:
-    sizes = {"arms": arms, "features": features}
-    place = {"environment": ManyArms(arms, features), "num_steps": 120, "sizes": sizes}
-    return replace(case, **place | changes)
+def _sized(label: str, policy: Learner, arms: int, features: int = 1, **sizes: int) -> Case:
+    sizes = sizes or {"arms": arms, "features": features}
+    return Case(label, policy, 120, ManyArms(arms, features), sizes=sizes)
 
 
 CASES = {
     "gids": _GIDS,
-    "coids-log-density": Case("`coids`, log-density", _LOG_DENSITY, 300),
+    "coids-log-density": Case("`coids`, log-density", CoIDS(population=LogDensity()), 300),
     "coids": _COIDS,
-    "coids-unplanned": replace(_COIDS, label="`coids`, mixture", policy=_MIXTURE),
-    "coids-noise": replace(_COIDS, label=f"{_COIDS.label}, noise learned", knows_noise=False),
+    "coids-unplanned": Case("`coids`, mixture", CoIDS(population=Mixture()), 750),
+    "coids-noise": replace(
+        _COIDS,
+        label=f"{_COIDS.label}, noise learned",
+        rewards=replace(_MIXTURE.rewards, noise=None),
+    ),
     **{
-        f"coids-{arms}-arms-{features}-features": _sized(_COIDS, arms, features)
+        f"coids-{arms}-arms-{features}-features": _sized(
+            _COIDS.label, _COIDS.policy, arms, features
+        )
         for arms, features in ((2, 1), (10, 1), (50, 1), (50, 20))
     },
-    **{f"gids-{arms}-arms": _sized(_GIDS, arms, 1, policy=_coarse(200)) for arms in (2, 3, 4)},
+    **{f"gids-{arms}-arms": _sized(_GIDS.label, _coarse(200), arms) for arms in (2, 3, 4)},
     **{
-        f"gids-{n}-particles": _sized(_GIDS, 3, 1, policy=_coarse(n), sizes={"particles": n})
+        f"gids-{n}-particles": _sized(_GIDS.label, _coarse(n), 3, particles=n)
         for n in (50, 100, 200, 400)
     },
 }
-
-
-def literal_model(study: Study, case: Case) -> tuple[LogDensityModel, int]:
-    """Lay out the model of a study in double precision, and count its particles."""
-    population, num_particles = case.policy.population, case.policy.num_particles
-    assert isinstance(population, LogDensity)
-    double = replace(population, precision="double")
-    return double.model(study.design.problem(), num_particles), num_particles
 
 
 def value_and_gradient(study: Study) -> Callable[[], Any]:

@@ -2,10 +2,9 @@
 
     make bench                                        everything; one to two hours
     make bench ONLY="run and coids"                   some; the other entries stay
-    make bench QUICK=1                                a toy of each; records nothing
+    make bench QUICK=1                                a toy of each; writes nothing
 
-Times are wall times on one thread. What is compiled was compiled before, where nothing else is
-said.
+Times are wall times on one thread. Functions were compiled before, where nothing else is said.
 """
 
 import math
@@ -21,7 +20,7 @@ from typing import Any
 
 import pytest
 from literal import RESAMPLE_EVERY, LiteralPosterior
-from studies import CASES, Case, literal_model, value_and_gradient
+from studies import CASES, Case, value_and_gradient
 from timed import serve, summarise
 
 from cocobandits.environments.recruitment import Recruitment
@@ -41,13 +40,13 @@ def test_run(benchmark: Any, case: Case) -> None:
     """Serve users; the first run compiles, the second is measured."""
     cold = serve(case.open(), case)
     study = case.open()
-    calls = benchmark.pedantic(serve, (study, case))
+    served = benchmark.pedantic(serve, (study, case))
     evaluate = value_and_gradient(study)
     evaluate()
-    benchmark.extra_info |= summarise(calls) | {
+    benchmark.extra_info |= summarise(served) | {
         "label": case.label,
         **case.sizes,
-        "cold_seconds": sum(call.seconds for call in cold),
+        "cold_seconds": sum(each.total for each in cold),
         "gradient_ms": 1e3 * median(timeit.repeat(evaluate, number=1, repeat=7)),
     }
 
@@ -58,12 +57,19 @@ def test_literal(benchmark: Any, case: Case, quick: bool) -> None:
     case = replace(case, num_steps=8 if quick else 150)
     serve(case.open(), case)
     study = case.open()
-    history = serve(study, case)
-    model, num_particles = literal_model(study, case)
-    size = (1 + max(call.user for call in history), 0, num_particles)
+    served = serve(study, case)
+    users = study._learner.users
+    history = [
+        (each.user, users.contexts[each.user], each.arm, study.design.standardise(each.reward))
+        for each, *_ in served
+    ]
+    population: Any = replace(case.policy.population, precision="double")
+    num_particles = case.policy.num_particles
+    model = population.model(study.design.problem(), num_particles)
+    size = (int(users.num_users), 0, num_particles)
     LiteralPosterior(model, *size).replay(history[:RESAMPLE_EVERY])
     benchmark.pedantic(LiteralPosterior(model, *size).replay, (history,))
-    library = sum(call.seconds for call in history)
+    library = sum(each.total for each in served)
     benchmark.extra_info |= {
         "observations": case.num_steps,
         "library_seconds": library,
@@ -73,16 +79,16 @@ def test_literal(benchmark: Any, case: Case, quick: bool) -> None:
 
 @with_case("coids-log-density", "coids")
 def test_background(benchmark: Any, case: Case) -> None:
-    """Keep the calls that were made while particles moved in another process."""
+    """Keep the interactions during which particles moved in another process."""
     serve(case.open(), case)
     # The first round compiles in the other process.
-    calls = benchmark.pedantic(
+    served = benchmark.pedantic(
         serve,
         setup=lambda: ((case.open("background"), case, PAUSE), {}),
         teardown=lambda study, *_: study.catch_up(),
         warmup_rounds=1,
     )
-    meanwhile = [call._replace(has_moved=False) for call in calls if call.while_moving]
+    meanwhile = [each._replace(has_moved=False) for each in served if each.while_moving]
     benchmark.extra_info |= {"label": case.label, **summarise(meanwhile)}
 
 
@@ -92,12 +98,12 @@ def test_users(benchmark: Any, case: Case, quick: bool) -> None:
     counts = (6, 12) if quick else (100, 1_000, 10_000)
     once = case.environment.recruiting(Recruitment.batches(counts[-1], 1, 1))
     case = replace(case, environment=once, num_steps=counts[-1])
-    calls = benchmark.pedantic(serve, (case.open(), case))
+    served = benchmark.pedantic(serve, (case.open(), case))
     rows = []
     for count in counts:
-        half = calls[count // 2 : count]
+        half = served[count // 2 : count]
         # Tables of users grow by steps, each of which compiles once.
-        cost = 1e3 * sum(call.seconds - call.compiling for call in half) / len(half)
+        cost = 1e3 * sum(each.total - each.compiling for each in half) / len(half)
         rows.append({"users": count, "ms_per_interaction": cost, **summarise(half)})
     benchmark.extra_info |= {
         "rows": rows,

@@ -1,14 +1,16 @@
-"""Serve a study with every call timed: the loop of `cocobandits.simulation.loop` with a clock."""
+"""Serve a study through the loop of a simulation, with every call timed."""
 
-import itertools
 import time
 from collections.abc import Sequence
+from functools import partialmethod
+from itertools import islice
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from studies import Case
 
+from cocobandits.simulation import loop
 from cocobandits.simulation.world import draw_world
 from cocobandits.study import Study
 
@@ -27,75 +29,71 @@ def _note(event: str, duration: float, **_: Any) -> None:
 jax.monitoring.register_event_duration_secs_listener(_note)
 
 
-class Call(NamedTuple):
-    """One interaction in standardised units, with the seconds of each call."""
+class Interaction(NamedTuple):
+    """A record of the simulation, with the seconds of each verb: enrol (once), decide, reward."""
 
-    user: int
-    context: tuple[float, ...]
-    arm: int
-    reward: float
-    enrolment: float
-    decision: float
-    update: float
-    compiling: float  # part of the three above
+    record: loop.InteractionRecord
+    seconds: dict[str, float]
+    compiling: float  # part of these seconds
     has_moved: bool  # the reward resampled and moved the particles
     while_moving: bool  # particles moved in the background
 
     @property
-    def seconds(self) -> float:
-        """Add up all calls."""
-        return self.enrolment + self.decision + self.update
+    def total(self) -> float:
+        """Add up all verbs."""
+        return sum(self.seconds.values())
 
 
-def serve(study: Study, case: Case, pause: float = 0.0) -> list[Call]:
+class _TimedStudy:
+    """The verbs of a study that the loop calls."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.seconds: dict[str, float] = {}
+        self.while_moving = True
+
+    def _call(self, verb: str, *given: Any) -> Any:
+        self.while_moving &= self.study.is_moving
+        began = time.perf_counter()
+        answer = getattr(self.study, verb)(*given)
+        self.seconds[verb] = time.perf_counter() - began
+        return answer
+
+    enrol = partialmethod(_call, "enrol")
+    decide = partialmethod(_call, "decide")
+    reward = partialmethod(_call, "reward")
+
+
+def serve(study: Study, case: Case, pause: float = 0.0) -> list[Interaction]:
     """Serve the first interactions of a case, with a pause after each."""
-    place, world, calls = case.environment, draw_world(case.environment, 0), []
-    served = itertools.chain.from_iterable(place.recruitment.rounds())
-    for user, user_step in itertools.islice(served, case.num_steps):
-        name, context = f"user-{user}", world.cohort.contexts[user]
-        is_moving, compiled, began = study.is_moving, _compiled[0], time.perf_counter()
-        if user_step == 0:
-            study.enrol(name, context)
-        enrolled = time.perf_counter()
-        decision = study.decide(name)
-        decided = time.perf_counter()
-        arm = place.arms.index(decision.arm)
-        reward = float(world.rewards[user, user_step, arm])
-        is_moving &= study.is_moving
-        resumed = time.perf_counter()
-        study.reward(decision.id, reward)
-        updated = time.perf_counter()
-        encoded = tuple(map(float, study.design.encode_context(context)))
-        enrolment = enrolled - began if user_step == 0 else 0.0
-        calls.append(
-            Call(
-                *(user, encoded, arm, study.design.standardise(reward)),
-                *(enrolment, decided - enrolled, updated - resumed, _compiled[0] - compiled),
-                *(study.health is not None and study.health.is_rejuvenated, is_moving),
-            )
-        )
+    timed, compiled, served = _TimedStudy(study), _compiled[0], []
+    records = loop.serve(timed, case.environment, draw_world(case.environment, 0))  # type: ignore[arg-type]
+    for record in islice(records, case.num_steps):
+        has_moved = study.health is not None and study.health.is_rejuvenated
+        compiling = _compiled[0] - compiled
+        served.append(Interaction(record, timed.seconds, compiling, has_moved, timed.while_moving))
+        timed.seconds, timed.while_moving, compiled = {}, True, _compiled[0]
         time.sleep(pause)
-    return calls
+    return served
 
 
-def summarise(calls: Sequence[Call]) -> dict[str, Any]:
+def summarise(served: Sequence[Interaction]) -> dict[str, Any]:
     """Summarise decisions, rewards that move nothing, and moves; None of nothing."""
-    moves = [call.update for call in calls if call.has_moved]
-    decisions = [call.decision for call in calls]
-    rewards = [call.update for call in calls if not call.has_moved]
+    moves = [each.seconds["reward"] for each in served if each.has_moved]
+    decisions = [1e3 * each.seconds["decide"] for each in served]
+    rewards = [1e3 * each.seconds["reward"] for each in served if not each.has_moved]
+    enrolments = [1e3 * each.seconds["enrol"] for each in served if "enrol" in each.seconds]
     return {
-        "interactions": len(calls),
+        "interactions": len(served),
         "rejuvenations": len(moves),
-        "rejuvenation_seconds": percentile(moves, 50),
-        "enrolment_ms": percentile([1e3 * call.enrolment for call in calls if call.enrolment], 50),
-        **{
-            f"{name}_ms_p{percent}": percentile(1e3 * np.array(seconds), percent)
-            for name, seconds in (("decision", decisions), ("reward", rewards))
-            for percent in (50, 95)
-        },
+        "rejuvenation_seconds": _percentile(moves, 50),
+        "enrolment_ms": _percentile(enrolments, 50),
+        "decision_ms_p50": _percentile(decisions, 50),
+        "decision_ms_p95": _percentile(decisions, 95),
+        "reward_ms_p50": _percentile(rewards, 50),
+        "reward_ms_p95": _percentile(rewards, 95),
     }
 
 
-def percentile(values: Any, percent: float) -> float | None:
-    """Compute a percentile; None of nothing."""
-    return float(np.percentile(values, percent)) if len(values) else None
+def _percentile(values: Sequence[float], percent: float) -> float | None:
+    return float(np.percentile(values, percent)) if values else None

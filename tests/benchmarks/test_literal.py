@@ -1,7 +1,5 @@
 """The literal reference computes what the library computes, so it is slow for no other reason."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import literal
@@ -139,7 +137,7 @@ def test_posterior_is_the_librarys():
         jax.random.normal(jax.random.key(0), (200, MODEL.num_parameters)), jnp.zeros(200)
     )
     assert np.all(np.abs(gap) < 4 * error)
-    # The test could tell: the posterior is many such errors away from the prior.
+    # The test has power: the posterior is many such errors away from the prior.
     assert np.max(np.abs(found[0].mean(axis=0) - prior) / error) > 8
 
 
@@ -165,16 +163,9 @@ def test_moves_keep_the_particles_apart():
     assert len({tuple(row) for row in posterior.particles.tolist()}) == 200
 
 
-class Observation(NamedTuple):
-    user: int
-    context: tuple[float, ...]
-    arm: int
-    reward: float
-
-
 def test_replay_enrols_and_updates():
     """The same seed and history, call by call."""
-    history = [Observation(0, (NODES[0],), 1, 0.7), Observation(1, (NODES[2],), 0, -0.3)]
+    history = [(0, NODES[:1], 1, 0.7), (1, NODES[2:3], 0, -0.3)]
     replayed, expected = (literal.LiteralPosterior(MODEL, 2, 5, 20) for _ in range(2))
     replayed.replay(history)
     for user, context, arm, reward in history:
