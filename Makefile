@@ -24,7 +24,7 @@ run: setup ## Reproduce the paper in small: four environments, four seeds, an an
 paper: setup ## The whole reproduction: ten seeds, the paper's grid; takes hours, can be resumed
 	$(BIN)/coco reproduce --out runs/paper
 
-coids: setup ## Add CoIDS and its yardsticks in four more environments to that; ten seeds; takes hours, can be resumed
+coids: setup ## Add CoIDS and reference policies in four more environments to that; ten seeds; takes hours, can be resumed
 	$(BIN)/coco reproduce --env mixture --env partial --env lmm --env lmm-misspecified --env stress \
 	  --policy coids --policy oracle-plan --policy oracle-ts --policy ind-ts --seeds 10 --out runs/paper
 
@@ -73,7 +73,7 @@ golden-values: setup ## Write the values of policies in closed form that the tes
 test-slow: setup ## The long statistical tests, with their figures printed
 	XLA_FLAGS= JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/pytest -m slow -rP
 
-lock: setup ## Resolve the pinned versions and hashes anew
+lock: setup ## Resolve the pinned versions and hashes again
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml requirements/tools.in --extra experiments --extra test --extra quality --universal \
 	  --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate --no-header --upgrade \

@@ -75,7 +75,7 @@ def _git(*words: str) -> str:
 def main() -> None:
     """Print one row per folder, and the sum."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("before", help="a commit, for example v0.7.0")
+    parser.add_argument("before", help="a commit, for example HEAD~1")
     parser.add_argument("after", nargs="?", help="another one (default: the working tree)")
     asked = parser.parse_args()
     before, after = (count(read_sources(commit)) for commit in (asked.before, asked.after))

@@ -23,7 +23,9 @@ Quick = Annotated[
 Environments = Annotated[
     list[str] | None,
     typer.Option(
-        "--env", metavar="NAME", help="An environment, or stress or studies for four; repeatable."
+        "--env",
+        metavar="NAME",
+        help="An environment, or a group of four: stress, studies; repeatable.",
     ),
 ]
 Policies = Annotated[
@@ -37,7 +39,10 @@ Policies = Annotated[
 ]
 Seeds = Annotated[
     int | None,
-    typer.Option(help="Seeds 0 to N-1 (default: those of the folder, or the suite's)."),
+    typer.Option(
+        metavar="N",
+        help="Seeds 0 to N-1 (default: as in the folder, or else 10; quick 4, compare quick 2).",
+    ),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Parallel processes (default: one per core).")]
 Refresh = Annotated[
@@ -106,7 +111,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs, shown as one.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER", help="Folders of runs, shown as one.")
+    ],
     markdown: Annotated[
         Path | None,
         typer.Option(help="File of the Markdown page (default: in report of the first folder)."),
@@ -114,7 +121,7 @@ def report(
 ) -> None:
     """Rebuild figures and pages of runs from their files, without simulating.
 
-    Example: coco report runs/paper runs/stress
+    Example: coco report runs/paper runs/models
 
     Pages go to the first folder. Seeds that only some of the policies have are left out.
     """

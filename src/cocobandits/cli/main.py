@@ -24,10 +24,14 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(short_help="Show the diet example, and why plan 1 comes first.")
 def demo(
-    policy: Annotated[str, typer.Option(help="How arms are chosen.")] = "gids",
-    seed: Annotated[int, typer.Option(help="Fixes users, noise and decisions.", min=0)] = 0,
+    policy: Annotated[
+        str, typer.Option(metavar="NAME", help="A policy with beliefs, or uniform.")
+    ] = "gids",
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Fixes users, noise and decisions.", min=0)
+    ] = 0,
     picture: Annotated[
         Path, typer.Option(help="Where the picture goes; .png, .svg or .pdf.")
     ] = Path("runs/demo.png"),
@@ -41,8 +45,12 @@ def demo(
     show(policy, seed, picture)
 
 
-for verb in (reproduce, compare, report):
-    app.command()(verb)
+for verb, summary in (
+    (reproduce, "Run the paper's experiments, and judge its claims."),
+    (compare, "Run and rank all systems."),
+    (report, "Rebuild the pages of stored runs."),
+):
+    app.command(short_help=summary)(verb)
 
 
 def _show_version(is_asked: bool) -> None:

@@ -27,7 +27,7 @@ class DietEnvironment(Environment):
 
     name = "diet"
     label = "Diet plans"
-    about = "the example in the picture"
+    about = "the diet example of `coco demo`"
     arms = ("plan-1", "plan-2", "plan-3")
     context = {"age": list(AGE_GROUPS)}  # noqa: RUF012 - a declaration, never changed
     rewards = Gaussian(-0.5, 3.5, noise=0.2)
