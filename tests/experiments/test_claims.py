@@ -41,9 +41,7 @@ def test_claims_are_data():
     assert [claim.number for claim in CLAIMS] == list(range(1, 9))
     with pytest.raises(FrozenInstanceError, match="cannot assign"):
         CLAIMS[0].number = 9
-    for claim in CLAIMS:
-        assert claim.rules
-        assert claim.strict
+    assert all(claim.rules for claim in CLAIMS)
 
 
 def test_all_claims_hold_where_they_should():

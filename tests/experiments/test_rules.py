@@ -6,7 +6,7 @@ from scipy import stats
 from synthetic_run import Curve, Scenario, info_of
 
 from cocobandits.experiments.claims import CLAIMS, TARGETS
-from cocobandits.experiments.rules import Approaches, Flattens, Linear, ShareOf
+from cocobandits.experiments.rules import Approaches, ApproachesStrictly, Flattens, Linear, ShareOf
 from cocobandits.runs.results import CellKey, Results
 
 STEPS = np.arange(1.0, 201.0)
@@ -171,7 +171,7 @@ def test_gap_is_closed_over_the_last_fifth_of_the_rounds():
     # Of 12 rounds the last fifth has three: gaps of 1, 1 and 3.
     finding = Approaches("gids").find(run, ENVIRONMENT)
     assert finding == ("GIDS closes 58 % [58, 58] of its gap in evaluation regret", True)
-    strict = Approaches("gids", limit=80, end="the last round").find(run, ENVIRONMENT)
+    strict = ApproachesStrictly("gids").find(run, ENVIRONMENT)
     assert strict == ("GIDS closes 25 % [25, 25] of its gap in evaluation regret", False)
 
 

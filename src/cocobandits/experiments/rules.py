@@ -9,38 +9,28 @@ readings of the same words, then rules for our own targets, which the mean over 
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from cocobandits.experiments.estimates import (
-    Difference,
-    difference,
-    estimate,
-    number,
-    percent,
-    points,
-    ratio,
-    t_quantile,
-)
+from cocobandits.experiments.estimates import Estimate, around, estimate, number, percent, ratio
 from cocobandits.runs.results import ORACLE, Key, Results, Values, fifths, slopes
 
 ALONE = "ind-ts"
 THIRD_ARM = 2
-MIN_SEEDS = 2
 # Standard errors of a paired difference that a turn of a curve must exceed.
-_TURN_ERRORS = 2.0
+_TURN_ERRORS = 2
 _DECIDED = "Decided by the mean over the seeds; the bracket is its 95 % interval."
-# The part of results that a quantity comes from, and the quantity, with a row per seed.
-_QUANTITIES: dict[str, tuple[str, Callable[[Results, str, str], Values]]] = {
-    "total": ("", Results.total_regret),
-    "second half": ("", Results.second_half_regret),
-    "steps": ("regrets", lambda results, *key: results.regrets[key]),
-    "multi-task": ("regrets", Results.multitask_regret),
-    "evaluation": ("evaluations", lambda results, *key: results.evaluations[key]),
-    "third arm": ("arms", lambda results, *key: results.share_of_arm(*key, THIRD_ARM)),
+# Arrays with a row per seed.
+_QUANTITIES: dict[str, Callable[[Results, str, str], Values]] = {
+    "total": Results.total_regret,
+    "second half": Results.second_half_regret,
+    "steps": lambda results, *key: results.regrets[key],
+    "multi-task": Results.multitask_regret,
+    "evaluation": lambda results, *key: results.evaluations[key],
+    "third arm": lambda results, *key: results.share_of_arm(*key, THIRD_ARM),
 }
 
 Measured = tuple[str, bool | None]
@@ -60,7 +50,7 @@ class Rule:
     Attributes:
         policy: the policy that the rule is about.
         other: the policy it is compared with, if any.
-        criterion: in one sentence; braces hold fields of the rule, or labels of its policies.
+        criterion: in one sentence; braces hold the rule, or the label of the other policy.
         quantity: that is measured; one of `_QUANTITIES`.
         needs: further policies that it is measured for.
     """
@@ -77,32 +67,29 @@ class Rule:
 
     def words(self, results: Results) -> str:
         """Write the criterion."""
-        return self.criterion.format(**vars(self) | self._names(results))
+        return self.criterion.format(rule=self, other=results.label(self.other))
 
     def is_decidable(self, results: Results, environment: str) -> bool:
         """Check that the results have all that the criterion is computed from."""
-        part, _ = _QUANTITIES[self.quantity]
-        keys = self._keys(environment)
-        if self.quantity == "multi-task":
-            keys.append((environment, ORACLE))
-        return all(
-            results.has(*key) and (not part or key in getattr(results, part)) for key in keys
-        )
+        try:
+            self._values(results, environment)
+        except KeyError:
+            return False
+        return True
 
     def find(self, results: Results, environment: str) -> Finding:
         """Apply the criterion; a single seed decides nothing."""
-        _, read = _QUANTITIES[self.quantity]
-        text, holds = self._measure(*(read(results, *key) for key in self._keys(environment)))
-        is_enough = len(results.seeds) >= MIN_SEEDS
-        return Finding(text.format(**self._names(results)), holds if is_enough else None)
+        text, holds = self._measure(*self._values(results, environment))
+        labels = {"policy": results.label(self.policy), "other": results.label(self.other)}
+        shown = text.format(seeds=results.seeds, **labels)
+        return Finding(shown, holds if len(results.seeds) > 1 else None)
+
+    def _values(self, results: Results, environment: str) -> list[Values]:
+        return [_QUANTITIES[self.quantity](results, *key) for key in self._keys(environment)]
 
     def _keys(self, environment: str) -> list[Key]:
         policies = (self.policy, self.other, *self.needs)
         return [(environment, policy) for policy in policies if policy]
-
-    def _names(self, results: Results) -> dict[str, Any]:
-        labels = {"policy": results.label(self.policy), "other": results.label(self.other)}
-        return labels | {"seeds": results.seeds}
 
 
 class Flattens(Rule):
@@ -116,32 +103,30 @@ class Flattens(Rule):
     def _measure(self, mine: Values, alone: Values) -> Measured:
         excess = _end_slopes(alone)
         first, last = map(_linearised_ratio, _end_slopes(mine), excess)
-        change = difference(last, first)
+        change = estimate(last - first)
         text = (
             f"{{policy}}'s excess over the oracle is {percent(first.mean())} of Ind-TS's in the "
-            f"first fifth and {percent(last.mean())} in the last: {points(change)}"
+            f"first fifth and {percent(last.mean())} in the last: {change.percent(unit='points')}"
         )
         # Without an excess of Ind-TS, the share means nothing.
         return text, change.is_below() if min(part.mean() for part in excess) > 0 else None
 
 
-@dataclass(frozen=True)
 class Linear(Rule):
-    exponent: float = 0.9
+    exponent = 0.9
     # The exponent of a learner whose regret per step vanishes like 1/√step.
-    excluded: float = 0.5
-
+    excluded = 0.5
     quantity = "multi-task"
     criterion = (
         "Linear: a power law fitted to the multi-task regret of the second half of the steps has "
-        "an exponent of at least {exponent:g}, and its 95 % interval (jackknife over seeds) "
-        "excludes {excluded:g}."
+        f"an exponent of at least {exponent}, and its 95 % interval (jackknife over seeds) "
+        f"excludes {excluded}."
     )
 
     def _measure(self, mine: Values) -> Measured:
         fitted = _power(mine)
         holds = fitted.mean >= self.exponent and fitted.low > self.excluded
-        text = f"{{policy}}'s multi-task regret grows like step^{fitted.show(2)}"
+        text = f"{{policy}}'s multi-task regret grows like step^{fitted.with_interval(2)}"
         return text, holds or (False if fitted.high < self.exponent else None)
 
 
@@ -149,56 +134,53 @@ class Less(Rule):
     criterion = "Less: the paired difference in total regret is below zero by its 95 % interval."
 
     def _measure(self, mine: Values, theirs: Values) -> Measured:
-        gap, losses = difference(mine, theirs), (number(mine.mean()), number(theirs.mean()))
-        return f"{{policy}} loses {losses[0]}, {{other}} {losses[1]}: {gap.show()}", gap.is_below()
+        gap, losses = estimate(mine - theirs), [number(each.mean()) for each in (mine, theirs)]
+        text = f"{{policy}} loses {losses[0]}, {{other}} {losses[1]}: {gap.with_interval()}"
+        return text, gap.is_below()
 
 
-@dataclass(frozen=True)
 class Close(Rule):
-    limit: float = 20
-
+    limit = 20
     needs = (ALONE, ORACLE)
     criterion = (
-        "Close: the gap in total regret is at most {limit:g} % of the distance from Ind-TS to the "
+        f"Close: the gap in total regret is at most {limit} % of the distance from Ind-TS to the "
         "oracle, in either direction, by its 95 % interval."
     )
 
     def _measure(self, mine: Values, theirs: Values, alone: Values, oracle: Values) -> Measured:
         share = ratio(theirs - mine, alone - oracle)
         text = (
-            f"{{policy}} is {points(share, unit='%')} of the distance from Ind-TS to the oracle "
-            f"below {{other}}, which is {percent(ratio(theirs - mine, theirs).mean)} of "
-            "{other}'s regret"
+            f"{{policy}} is {share.percent()} of the distance from Ind-TS to the oracle below "
+            f"{{other}}, which is {percent(ratio(theirs - mine, theirs).mean)} of {{other}}'s "
+            "regret"
         )
         return text, _is_within(share, self.limit / 100)
 
 
-@dataclass(frozen=True)
 class Approaches(Rule):
-    limit: float = 50
-    end: str = "the last fifth of the rounds"
-    name: str = "Approaches"
-
+    name, end, limit = "Approaches", "the last fifth of the rounds", 50
     quantity = "evaluation"
     needs = (ORACLE,)
     criterion = (
-        "{name}: from the first round to {end}, more than {limit:g} % of the gap between the "
-        "evaluation regret and the oracle's is closed, by its 95 % interval."
+        "{rule.name}: from the first round to {rule.end}, more than {rule.limit} % of the gap "
+        "between the evaluation regret and the oracle's is closed, by its 95 % interval."
     )
 
     def _measure(self, mine: Values, oracle: Values) -> Measured:
         gaps = mine - oracle
-        late = gaps[:, -1:] if self.end == "the last round" else gaps[:, fifths(gaps.shape[1])[-1]]
-        closed = ratio(gaps[:, 0] - late.mean(axis=1), gaps[:, 0])
-        text = f"{{policy}} closes {points(closed, unit='%')} of its gap in evaluation regret"
+        closed = ratio(gaps[:, 0] - self._late(gaps).mean(axis=1), gaps[:, 0])
+        text = f"{{policy}} closes {closed.percent()} of its gap in evaluation regret"
         return text, closed.is_above(self.limit / 100) if gaps[:, 0].mean() > 0 else None
+
+    def _late(self, gaps: Values) -> Values:
+        return gaps[:, fifths(gaps.shape[1])[-1]]
 
 
 class Falls(Rule):
     quantity = "evaluation"
     criterion = (
         "Falls: the lowest point of the mean evaluation regret is not the first round, which lies "
-        "above it by more than 2 standard errors of the paired difference."
+        f"above it by more than {_TURN_ERRORS} standard errors of the paired difference."
     )
 
     def _measure(self, mine: Values) -> Measured:
@@ -206,7 +188,7 @@ class Falls(Rule):
         fall, subject = estimate(mine[:, 0] - mine[:, lowest]), "{policy}'s evaluation regret"
         if lowest == 0:
             return f"{subject} is lowest in round 0: it never falls", False
-        text = f"{subject} falls by {fall.show(2)} to its lowest point in round {lowest}"
+        text = f"{subject} falls by {fall.with_error(2)} to its lowest point in round {lowest}"
         return text, fall.mean > _TURN_ERRORS * fall.error or None
 
 
@@ -214,14 +196,14 @@ class Rises(Rule):
     quantity = "evaluation"
     criterion = (
         "Rises: the lowest point is not in the last fifth of the rounds, and the last round lies "
-        "above it by more than 2 standard errors."
+        f"above it by more than {_TURN_ERRORS} standard errors."
     )
 
     def _measure(self, mine: Values) -> Measured:
         lowest, last = int(mine.mean(axis=0).argmin()), mine.shape[1] - 1
         rise = estimate(mine[:, -1] - mine[:, lowest])
         is_before_end = lowest < fifths(last + 1)[-1].start
-        text = f"it rises by {rise.show(2)} from round {lowest} to the last, {last}"
+        text = f"it rises by {rise.with_error(2)} from round {lowest} to the last, {last}"
         return text, is_before_end and (rise.mean > _TURN_ERRORS * rise.error or None)
 
 
@@ -235,10 +217,10 @@ class ExploresMore(Rule):
     def _measure(self, mine: Values, theirs: Values) -> Measured:
         first = fifths(mine.shape[1])[0]
         shares = [(regrets[:, first] > 0).mean(axis=1) for regrets in (mine, theirs)]
-        gap, shown = difference(*shares), [percent(share.mean()) for share in shares]
+        gap, shown = estimate(shares[0] - shares[1]), [percent(each.mean()) for each in shares]
         text = (
             f"in the first fifth {{policy}} plays an arm that is not best in {shown[0]} of the "
-            f"steps, {{other}} in {shown[1]}: {points(gap, digits=1)}"
+            f"steps, {{other}} in {shown[1]}: {gap.percent(1, 'points')}"
         )
         return text, gap.is_above()
 
@@ -255,17 +237,15 @@ class SlopeDrops(Rule):
         shown = [number(slope.mean(), 3) for slope in (first, last)]
         text = f"{{policy}} loses {shown[0]} per step in the first fifth and {shown[1]} in the last"
         # A policy that starts like the oracle has nothing to flatten.
-        return text, difference(last, 1 / 3 * first).is_below() if first.mean() > 0 else None
+        return text, estimate(last - 1 / 3 * first).is_below() if first.mean() > 0 else None
 
 
-@dataclass(frozen=True)
 class SlopeStays(Rule):
-    limit: float = 25
-
+    limit = 25
     quantity = "multi-task"
     criterion = (
         "Linear, strictly: multi-task regret rises, and its slope over the second half of the "
-        "steps is within {limit:g} % of its slope between the first fifth and the half, by 95 % "
+        f"steps is within {limit} % of its slope between the first fifth and the half, by 95 % "
         "intervals."
     )
 
@@ -273,29 +253,31 @@ class SlopeStays(Rule):
         num_steps, tolerance = mine.shape[1], self.limit / 100
         early = slopes(mine, slice(num_steps // 5, num_steps // 2))
         late = slopes(mine, slice(num_steps // 2, num_steps))
-        limits = (
-            difference(0.0 * early, early),
-            difference(late, (1 + tolerance) * early),
-            difference((1 - tolerance) * early, late),
-        )
+        # Each has to be above zero.
+        parts = (early, (1 + tolerance) * early - late, late - (1 - tolerance) * early)
         shown = [number(slope.mean(), 3) for slope in (early, late)]
         text = f"{{policy}} loses {shown[0]} per step before the half and {shown[1]} after it"
-        return text, _all_hold(limit.is_below() for limit in limits)
+        return text, _all_hold(*(estimate(part).is_above() for part in parts))
 
 
-@dataclass(frozen=True)
+class ApproachesStrictly(Approaches):
+    name, end, limit = "Approaches, strictly", "the last round", 80
+
+    def _late(self, gaps: Values) -> Values:
+        return gaps[:, -1:]
+
+
 class WithinShare(Rule):
-    limit: float = 20
-
+    limit = 20
     criterion = (
-        "Close, strictly: the paired difference in total regret is within ± {limit:g} % of the "
+        f"Close, strictly: the paired difference in total regret is within ± {limit} % of the "
         "smaller of the two mean total regrets, by its 95 % interval."
     )
 
     def _measure(self, mine: Values, theirs: Values) -> Measured:
         allowed = self.limit / 100 * min(float(mine.mean()), float(theirs.mean()))
-        gap = difference(mine, theirs)
-        text = f"{{policy}} minus {{other}} is {gap.show()}, allowed ± {number(allowed)}"
+        gap = estimate(mine - theirs)
+        text = f"{{policy}} minus {{other}} is {gap.with_interval()}, allowed ± {number(allowed)}"
         return text, _is_within(gap, allowed)
 
 
@@ -310,7 +292,7 @@ class ThirdArmFades(Rule):
     def _measure(self, mine: Values) -> Measured:
         early, late = (percent(float(mine[:, part].mean()), 1) for part in (0, -1))
         text = f"{{policy}} plays the third arm in {early} of the first fifth, {late} of the last"
-        return text, difference(mine[:, 0], mine[:, -1]).is_above()
+        return text, estimate(mine[:, 0] - mine[:, -1]).is_above()
 
 
 class ThirdArmExceeds(Rule):
@@ -318,8 +300,8 @@ class ThirdArmExceeds(Rule):
     criterion = ThirdArmFades.criterion
 
     def _measure(self, mine: Values, theirs: Values) -> Measured:
-        gap = difference(mine[:, 0], theirs[:, 0])
-        return f"early, {{policy}} minus {{other}} is {points(gap, digits=1)}", gap.is_above()
+        gap = estimate(mine[:, 0] - theirs[:, 0])
+        return f"early, {{policy}} minus {{other}} is {gap.percent(1, 'points')}", gap.is_above()
 
 
 @dataclass(frozen=True)
@@ -327,41 +309,36 @@ class ShareOf(Rule):
     limit: float = 1.0
     relation: str = "at most"
 
-    criterion = f"Mean total regret over {{other}}'s is {{relation}} {{limit:g}}. {_DECIDED}"
+    _LIMITED = f"is {{rule.relation}} {{rule.limit:g}}. {_DECIDED}"
+    criterion = f"Mean total regret over {{other}}'s {_LIMITED}"
     subject: ClassVar[str] = "{policy} over {other}"
 
     def _measure(self, mine: Values, theirs: Values) -> Measured:
         # Compared without dividing: the other policy may lose nothing.
         mean, allowed = mine.mean(), self.limit * theirs.mean()
-        shown = f"{ratio(mine, theirs).show(2)}, {estimate(mine).show()}"
-        text = f"{self.subject} is {shown} of {estimate(theirs).show()}"
+        shown = f"{ratio(mine, theirs).with_interval(2)}, {estimate(mine).with_error()}"
+        text = f"{self.subject} is {shown} of {estimate(theirs).with_error()}"
         return text, bool(mean <= allowed if self.relation == "at most" else mean < allowed)
 
 
 class LateShareOf(ShareOf):
     quantity = "second half"
-    criterion = (
-        "Mean regret in the second half of the steps over {other}'s is {relation} {limit:g}. "
-        + _DECIDED
-    )
+    criterion = f"Mean regret in the second half of the steps over {{other}}'s {ShareOf._LIMITED}"
     subject = "{policy} over {other}, second half"
 
 
 class ShareOfEnvironment(ShareOf):
     """Compares one policy in two environments; the other one is named in place of a policy."""
 
-    criterion = f"Mean total regret over that in {{other}} is {{relation}} {{limit:g}}. {_DECIDED}"
+    criterion = f"Mean total regret over that in {{other}} {ShareOf._LIMITED}"
     subject = "{policy}'s regret over that in {other}"
 
     def _keys(self, environment: str) -> list[Key]:
         return [(environment, self.policy), (self.other, self.policy)]
 
 
-@dataclass(frozen=True)
-class WorstSeed(Rule):
-    limit: float = 1.0
-
-    criterion = "On no seed is total regret above {limit:g} times {other}'s."
+class WorstSeed(ShareOf):
+    criterion = "On no seed is total regret above {rule.limit:g} times {other}'s."
 
     def _measure(self, mine: Values, theirs: Values) -> Measured:
         worst = int(np.argmax(mine - self.limit * theirs))
@@ -375,22 +352,21 @@ class NotWorse(Rule):
     criterion = f"The paired difference in total regret is at most zero on average. {_DECIDED}"
 
     def _measure(self, mine: Values, theirs: Values) -> Measured:
-        gap = difference(mine, theirs)
-        return f"{{policy}} minus {{other}} is {gap.show()}", gap.mean <= 0
+        gap = estimate(mine - theirs)
+        return f"{{policy}} minus {{other}} is {gap.with_interval()}", gap.mean <= 0
 
 
 def _end_slopes(values: Values) -> list[Values]:
     return [slopes(values, fifths(values.shape[1])[end]) for end in (0, -1)]
 
 
-def _all_hold(outcomes: Iterable[bool | None]) -> bool | None:
+def _all_hold(*outcomes: bool | None) -> bool | None:
     """Combine outcomes: one False outweighs undecided ones."""
-    found = set(outcomes)
-    return False if False in found else None if None in found else True
+    return False if False in outcomes else None if None in outcomes else True
 
 
-def _is_within(value: Difference, limit: float) -> bool | None:
-    return _all_hold((value.is_below(limit), value.is_above(-limit)))
+def _is_within(value: Estimate, limit: float) -> bool | None:
+    return _all_hold(value.is_below(limit), value.is_above(-limit))
 
 
 def _linearised_ratio(first: Values, second: Values) -> Values:
@@ -402,15 +378,12 @@ def _linearised_ratio(first: Values, second: Values) -> Values:
     return share + (first - share * second) / below
 
 
-def _power(curves: Values) -> Difference:
+def _power(curves: Values) -> Estimate:
     """Fit the exponent of the mean curve; its interval is the jackknife's over seeds."""
-    exponent, num_seeds = _exponent(curves), len(curves)
-    if num_seeds < MIN_SEEDS:
-        return Difference(exponent, math.nan, math.nan, math.nan)
-    left_out = [_exponent(np.delete(curves, seed, axis=0)) for seed in range(num_seeds)]
-    error = math.sqrt((num_seeds - 1) * float(np.var(left_out)))
-    reach = t_quantile(num_seeds - 1) * error
-    return Difference(exponent, error, exponent - reach, exponent + reach)
+    num_seeds = len(curves)
+    left_out = [_exponent(np.delete(curves, n, axis=0)) for n in range(num_seeds) if num_seeds > 1]
+    error = math.sqrt((num_seeds - 1) * float(np.var(left_out))) if left_out else math.nan
+    return around(_exponent(curves), error, num_seeds)
 
 
 def _exponent(curves: Values) -> float:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cocobandits.experiments.claims import OURS
-from cocobandits.experiments.estimates import DASH, difference, estimate, number, ratio
+from cocobandits.experiments.estimates import DASH, Estimate, estimate, number, ratio
 from cocobandits.experiments.ranking import rank
 from cocobandits.experiments.rules import ALONE, THIRD_ARM
 from cocobandits.experiments.table_one import CRITERIA
@@ -40,18 +40,15 @@ class Table(NamedTuple):
 def regrets(results: Results) -> Table:
     """Show regret over the run and its later half, and of the learned prior at start and end."""
     names = ("total regret", "second-half regret", "multi-task regret")
-
-    def cells(environment: str, policy: str) -> Iterable[str]:
-        total = results.total_regret(environment, policy)
-        yield estimate(total).show()
-        yield estimate(results.second_half_regret(environment, policy)).show()
-        has_oracle = results.has(environment, ORACLE)
-        oracle = results.total_regret(environment, ORACLE) if has_oracle else math.nan
-        yield estimate(total - oracle).show() if has_oracle else DASH
-        curve = results.evaluations.get((environment, policy))
-        yield from (DASH if curve is None else estimate(curve[:, n]).show(2) for n in (0, -1))
-
     rounds = ("evaluation, first round", "evaluation, last round")
+
+    def cells(*key: *Key) -> Iterable[str]:
+        yield estimate(results.total_regret(*key)).with_error()
+        yield estimate(results.second_half_regret(*key)).with_error()
+        yield _gap(results, *key, ORACLE).with_error() if results.has(key[0], ORACLE) else DASH
+        curve = results.evaluations.get(key)
+        yield from (DASH if curve is None else estimate(curve[:, n]).with_error(2) for n in (0, -1))
+
     return _by_cell(results, (*names, *rounds), cells)
 
 
@@ -62,12 +59,9 @@ def differences(results: Results) -> Table:
 
     def cells(environment: str, policy: str) -> Iterable[str]:
         for other in others:
-            if policy == other or not results.has(environment, other):
-                yield from (DASH, DASH)
-                continue
-            gap = difference(*_totals(results, environment, policy, other))
-            error = DASH if math.isnan(gap.error) else number(gap.error)
-            yield from (f"{number(gap.mean)} ± {error}", gap.show_interval())
+            is_known = policy != other and results.has(environment, other)
+            gap = _gap(results, environment, policy, other) if is_known else None
+            yield from (gap.with_error(), gap.interval()) if gap else (DASH, DASH)
 
     return _by_cell(results, [name for pair in columns for name in pair], cells)
 
@@ -75,10 +69,10 @@ def differences(results: Results) -> Table:
 def third_arm(results: Results) -> Table:
     """Show how often the third arm was pulled: in all, early and late."""
 
-    def cells(environment: str, policy: str) -> Iterable[str]:
-        parts = results.share_of_arm(environment, policy, THIRD_ARM)
-        pulled = (results.arms[environment, policy] == THIRD_ARM).mean(axis=1)
-        return (estimate(100 * part).show() for part in (pulled, parts[:, 0], parts[:, -1]))
+    def cells(*key: *Key) -> Iterable[str]:
+        parts = results.share_of_arm(*key, THIRD_ARM)
+        pulled = (results.arms[key] == THIRD_ARM).mean(axis=1)
+        return (estimate(100 * part).with_error() for part in (pulled, parts[:, 0], parts[:, -1]))
 
     names = ("whole run (%)", "first fifth (%)", "last fifth (%)")
     return _by_cell(results, names, cells, results.arms)
@@ -86,38 +80,35 @@ def third_arm(results: Results) -> Table:
 
 def health(results: Results) -> Table:
     """Show how the particles fared, for policies that have some."""
-
-    def cells(environment: str, policy: str) -> Iterable[str]:
-        for value, digits in particle_health(results, policy, environment).values():
-            yield value if isinstance(value, str) else number(value, digits)
-
-    first = next(iter(results.health), None)
-    names = list(particle_health(results, first[1], first[0])) if first else []
-    return _by_cell(results, names, cells, results.health)
+    found = {key: particle_health(results, key[1], key[0]) for key in results.health}
+    names = next(iter(found.values()), {})
+    return _by_cell(results, list(names), lambda *key: found[key].values(), found)
 
 
-def particle_health(results: Results, policy: str, *environments: str) -> dict[str, Any]:
-    """Summarise the updates that moved particles; every number has its digits."""
+def particle_health(results: Results, policy: str, *environments: str) -> dict[str, str]:
+    """Summarise the updates that moved particles."""
     parts = [results.health[name, policy] for name in environments]
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    rate, correlation = joined["acceptance_rate"], joined["start_correlation"]
-    is_accepting = (rate >= ACCEPTANCE_BAND[0]) & (rate <= ACCEPTANCE_BAND[1]) | np.isnan(rate)
 
-    def known(read: Callable[[Values], Any], values: Values) -> Any:
-        finite = values[np.isfinite(values)]
-        return read(finite) if len(finite) else math.nan
+    def known(name: str) -> Values:
+        values = np.concatenate([part[name] for part in parts])
+        return values[np.isfinite(values)]
 
+    def show(read: Callable[[Values], Any], values: Values, digits: int = 2) -> str:
+        return number(read(values) if len(values) else math.nan, digits)
+
+    rate, correlation, moves = map(known, ("acceptance_rate", "start_correlation", "num_moves"))
+    is_accepting = (rate >= ACCEPTANCE_BAND[0]) & (rate <= ACCEPTANCE_BAND[1])
     return {
-        "rejuvenations": (len(rate), 0),
-        "acceptance, mean": (known(np.mean, rate), 2),
-        "lowest": (known(np.min, rate), 2),
-        "highest": (known(np.max, rate), 2),
-        f"all in {BAND}": ("yes" if is_accepting.all() else "no", 0),
-        "start correlation, median": (known(np.median, correlation), 2),
-        "worst": (known(np.max, correlation), 2),
-        "above target": ((correlation >= correlation_target(results, policy)).sum(), 0),
-        "ESS, lowest": (known(np.min, joined["ess"]), 1),
-        "moves per run": (joined["num_moves"].sum() / len(results.seeds), 0),
+        "rejuvenations": str(len(moves)),
+        "acceptance, mean": show(np.mean, rate),
+        "lowest": show(np.min, rate),
+        "highest": show(np.max, rate),
+        f"all in {BAND}": "yes" if is_accepting.all() else "no",
+        "start correlation, median": show(np.median, correlation),
+        "worst": show(np.max, correlation),
+        "above target": str((correlation >= correlation_target(results, policy)).sum()),
+        "ESS, lowest": show(np.min, known("ess"), 1),
+        "moves per run": number(moves.sum() / len(results.seeds), 0),
     }
 
 
@@ -129,8 +120,8 @@ def correlation_target(results: Results, policy: str) -> float:
 def seconds(results: Results) -> Table:
     """Show mean wall time per seed."""
 
-    def cell(*key: str) -> str:
-        return estimate(np.array([info.seconds for info in results.infos(*key)])).show()
+    def cell(*key: *Key) -> str:
+        return estimate(np.array([info.seconds for info in results.infos(*key)])).with_error()
 
     return _by_policy(results, results.policies, cell, unit=" (s)")
 
@@ -160,16 +151,19 @@ def ranking(results: Results) -> Table:
 
 def totals(results: Results) -> Table:
     """List means and standard errors of total regret, best policy first."""
-    ranked = [place.policy for place in rank(results)]
-    return _by_policy(results, ranked, lambda *key: estimate(results.total_regret(*key)).show())
+
+    def cell(*key: *Key) -> str:
+        return estimate(results.total_regret(*key)).with_error()
+
+    return _by_policy(results, [place.policy for place in rank(results)], cell)
 
 
 def paired(results: Results) -> Table:
     """List total regret minus that of CoIDS, seed by seed, with intervals."""
 
-    def cell(environment: str, policy: str) -> str:
-        gap = difference(*_totals(results, environment, policy, OURS))
-        return number(gap.mean) if math.isnan(gap.low) else gap.show()
+    def cell(*key: *Key) -> str:
+        gap = _gap(results, *key, OURS)
+        return number(gap.mean) if math.isnan(gap.low) else gap.with_interval()
 
     others = [place.policy for place in rank(results) if place.policy != OURS]
     return _by_policy(results, others, cell)
@@ -177,15 +171,13 @@ def paired(results: Results) -> Table:
 
 def libraries(results: Results) -> Table:
     """List shares, times and total regrets, the smallest share first."""
-    header, rows, _ = totals(results)
-    found = {row[0]: row[1:] for row in rows}
-    places = sorted(rank(results), key=lambda place: place.share)
-    labels = {results.label(each.policy): each for each in places}
+    (policy, *environments), rows, _ = totals(results)
+    joined = sorted(zip(rank(results), rows, strict=True), key=lambda pair: pair[0].share)
     shown = [
-        (label, number(each.share, 2), number(each.milliseconds), *found[label])
-        for label, each in labels.items()
+        (label, number(place.share, 2), number(place.milliseconds), *cells)
+        for place, (label, *cells) in joined
     ]
-    return Table((header[0], "share", "ms per interaction", *header[1:]), shown)
+    return Table((policy, "share", "ms per interaction", *environments), shown)
 
 
 def verdicts(results: Results) -> Table:
@@ -197,21 +189,20 @@ def verdicts(results: Results) -> Table:
         cells = [_MARKS[a] if a == b else f"{_MARKS[a]} ({_MARKS[b]})" for a, b in pairs]
         if cells:
             rows.append((results.label(policy), *cells))
-    header = ("policy", *CRITERIA)
-    return Table(header, rows, num_names=len(header))
+    return Table(("policy", *CRITERIA), rows, num_names=1 + len(CRITERIA))
 
 
 def models(results: Results) -> Table:
     """Compare total regrets of CoIDS with two models of the population."""
     header = ("environment", "log-density", "mixture", "ratio", "95 % interval")
     rows = []
-    for environment in results.environments:
-        if results.has(environment, OURS, MIXTURE):
-            pair = _totals(results, environment, OURS, MIXTURE)
+    for name in results.environments:
+        if results.has(name, OURS, MIXTURE):
+            pair = [results.total_regret(name, policy) for policy in (OURS, MIXTURE)]
             share = ratio(pair[1], pair[0])
-            shown = (*(estimate(each).show() for each in pair), number(share.mean, 2))
+            shown = (*(estimate(each).with_error() for each in pair), number(share.mean, 2))
             is_met = "yes" if share.mean <= MODEL_LIMIT else "no"
-            rows.append((environment, *shown, share.show_interval(2), is_met))
+            rows.append((name, *shown, share.interval(2), is_met))
     return Table((*header, f"at most {MODEL_LIMIT:g}"), rows)
 
 
@@ -219,6 +210,12 @@ def find_setting(results: Results, policy: str, name: str) -> tuple[str, Any]:
     """Find the full name of a setting of a policy, and its value; None if it has none."""
     flat = _flatten(results.settings(policy))
     return next((item for item in flat.items() if item[0].split(".")[-1] == name), ("", None))
+
+
+def _gap(results: Results, environment: str, policy: str, other: str) -> Estimate:
+    """Subtract total regrets, seed by seed."""
+    mine, theirs = (results.total_regret(environment, name) for name in (policy, other))
+    return estimate(mine - theirs)
 
 
 def _by_cell(
@@ -268,7 +265,3 @@ def _flatten(facts: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         is_nested = isinstance(value, dict)
         flat |= _flatten(value, f"{prefix}{name}.") if is_nested else {prefix + name: value}
     return flat
-
-
-def _totals(results: Results, environment: str, *policies: str) -> list[Any]:
-    return [results.total_regret(environment, policy) for policy in policies]
