@@ -45,7 +45,7 @@ peers: setup ## MABWiser and bayesianbandits in the environments of `coco compar
 
 docs: setup ## Rebuild figures, pages and tables from the results and the code
 	$(BIN)/python docs/make_tables.py
-	$(BIN)/python -m cocobandits.experiments.pages
+	$(BIN)/python -m cocobandits.experiments.report
 	$(BIN)/python benchmarks/page.py
 
 demo: setup ## The diet example through Study, and why plan 1 comes first

@@ -28,7 +28,7 @@ class Deleted:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Deleted())
-from cocobandits.experiments.pages import write_pages
+from cocobandits.experiments.report import write_pages
 write_pages(Path(sys.argv[1]))
 """
 

@@ -9,8 +9,8 @@ import pytest
 from doc_pages import ROOT, executed, fenced, read, section, tables
 
 from cocobandits import Study
-from cocobandits.experiments.pages import BEGIN, END
 from cocobandits.experiments.ranking import libraries
+from cocobandits.experiments.report import BEGIN, END
 from cocobandits.experiments.suites import paper_suite
 from cocobandits.runs.results import read_results
 from support.compilation import users_environment

@@ -190,7 +190,7 @@ def judgement(number, holds, verdict):
 def test_lead_sums_up_the_verdicts(verdicts, expected):
     found = [judgement(place, [True], each) for place, each in enumerate(verdicts, start=1)]
     content = {"claims": found, "is_small": False, "is_whole": len(found) == len(CLAIMS)}
-    assert " ".join(report._lines(report._render("lead.txt", content))).startswith(expected)
+    assert report._render("summary.txt", content).startswith(expected)
 
 
 def test_answer_tells_a_failed_part_from_an_open_one():
@@ -201,7 +201,7 @@ def test_answer_tells_a_failed_part_from_an_open_one():
     found = [judgement(number, *each) for number, each in numbered]
     nothing = Results((), (), (0,), *({} for _ in range(7)))
     content = {"claims": found, "is_small": False, "is_whole": False, "results": nothing}
-    text = report._render("answer.txt", content)
+    text = report._JINJA.get_template("sentences.txt").make_module(content).answer()
     assert "No part of claims 1 and 3 fails; the rest is undecided there." in text
     assert "Claim 4 does not hold: part 1." in text
     assert text.strip().endswith("Read strictly, 4 do not (1, 2, 3, 4).")

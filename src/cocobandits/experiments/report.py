@@ -1,9 +1,13 @@
-"""All pages made from results: reproduction, comparison, models and the lines in the README.
+"""All pages made from results: reports, comparison, models and the lines in the README.
 
 Every page is a template. It gets results, judged claims, figures and the functions of `tables`. The
 same results give the same bytes: nothing here reads the date, the machine or the registries.
+
+`python -m cocobandits.experiments.report` rebuilds every page of this repository that is made from
+`results/` and `benchmarks/results.json`.
 """
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,21 +25,11 @@ from cocobandits.experiments.figures import draw
 from cocobandits.experiments.ranking import libraries, mean_share, rank, shared_environments
 from cocobandits.experiments.rules import ALONE
 from cocobandits.experiments.table_one import CRITERIA
-from cocobandits.runs.results import ORACLE, Results
+from cocobandits.runs.results import ORACLE, Results, read_results
 
 # The page of the committed ten-seed run, which decides what a small run only indicates.
 _TEN_SEEDS = "docs/reproduction.md"
-# Texts that the page and its twin share; every line is a sentence or an item.
-_TEXTS = (
-    *("answer", "lead", "summary", "readings", "targets_count", "about_targets"),
-    *("gaps", "departures", "facts", "health"),
-)
-_SYMBOLS = {
-    "✓": ("holds", "agrees"),
-    "◐": ("in part", "disagrees in part"),
-    "✗": ("does not hold", "disagrees"),
-    "○": ("not decided", "too small to tell"),
-}
+BEGIN, END = "<!-- results: begin, written by `make docs` -->\n", "<!-- results: end -->\n"
 
 
 class Written(NamedTuple):
@@ -56,7 +50,12 @@ def write_report(results: Results, place: Path, markdown: Path | None = None) ->
     Raises:
         StorageError: results are not finite, or a place cannot be written.
     """
-    _check_finite(results)
+    for key, values in (*results.regrets.items(), *results.evaluations.items()):
+        if not np.isfinite(values).all():
+            raise StorageError(
+                f"Expected finite regrets; got others of policy={key[1]!r} in environment="
+                f"{key[0]!r}. Restore its cells, or run them again with --refresh."
+            )
     twin, judged = markdown or place / "reproduction.md", judge(CLAIMS, results)
     content: dict[str, Any] = {
         "results": results,
@@ -71,11 +70,9 @@ def write_report(results: Results, place: Path, markdown: Path | None = None) ->
     }
     with _writing(place, twin):
         content["pictures"] = draw(results, place / "figures", "split", "paper")
-        content |= {name: _lines(_render(f"{name}.txt", content)) for name in _TEXTS}
-        _write(place / "index.html", _render("report.html", content))
-        _write(twin, _render("reproduction.md", content))
-    lines = [" ".join(content["lead"]), *(f"  {line}" for line in content["summary"])]
-    return Written(place / "index.html", lines if judged else content["summary"])
+        _write(place / "index.html", "report.html", content)
+        _write(twin, "reproduction.md", content)
+    return Written(place / "index.html", _render("summary.txt", content).splitlines())
 
 
 def write_comparison(results: Results, place: Path, page: Path | None = None) -> Path:
@@ -95,8 +92,7 @@ def write_comparison(results: Results, place: Path, page: Path | None = None) ->
                 f"Expected {OURS} and {ALONE} in every environment; got environment="
                 f"{environment!r} without them. Run `coco compare --env {environment}` first."
             )
-    page, others = page or place / "comparison.md", libraries(results)
-    ours = results.only(name for name in results.policies if name not in others)
+    page, others, ours = page or place / "comparison.md", libraries(results), _systems(results)
     among = (name for name in results.environments if any(results.has(name, p) for p in others))
     content: dict[str, Any] = {
         "results": ours,
@@ -105,7 +101,7 @@ def write_comparison(results: Results, place: Path, page: Path | None = None) ->
     }
     with _writing(place, page):
         content["pictures"] = draw(ours, place / "figures", "comparison")
-        _write(page, _render("comparison.md", content))
+        _write(page, "comparison.md", content)
     return page
 
 
@@ -116,14 +112,31 @@ def write_models(results: Results, page: Path) -> None:
         StorageError: the page cannot be written.
     """
     with _writing(page):
-        _write(page, _render("models.md", {"results": results}))
+        _write(page, "models.md", {"results": results})
 
 
-def result_lines(paper: Results, compared: Results, speed: dict[str, Any]) -> str:
-    """Write the five lines of results in the README."""
-    ours = compared.only(name for name in compared.policies if name not in libraries(compared))
-    judged = {"claims": judge(CLAIMS, paper), "num_seeds": len(paper.seeds)}
-    return _render("results.md", {"results": ours, "speed": speed} | judged)
+def write_pages(root: Path) -> None:
+    """Write the pages in `docs`, the figures in `results`, and the lines in the README.
+
+    Raises:
+        StorageError: results are missing or damaged, or a place cannot be written.
+    """
+    docs, runs = root / "docs", root / "results"
+    paper, compared = read_results(runs / "reproduction"), read_results(runs / "compare")
+    write_report(paper, runs / "reproduction" / "report", docs / "reproduction.md")
+    write_report(read_results(runs / "studies"), runs / "studies" / "report", docs / "studies.md")
+    write_models(read_results(runs / "reproduction", runs / "models"), docs / "models.md")
+    write_comparison(compared, runs / "compare" / "report", docs / "compare.md")
+    content = {
+        "results": _systems(compared),
+        "speed": json.loads((root / "benchmarks" / "results.json").read_text(encoding="utf-8")),
+        "claims": judge(CLAIMS, paper),
+        "num_seeds": len(paper.seeds),
+    }
+    readme = root / "README.md"
+    head, rest = readme.read_text(encoding="utf-8").split(BEGIN)
+    lines = BEGIN + _render("results.md", content) + END
+    readme.write_text(head + lines + rest.split(END)[1], encoding="utf-8")
 
 
 def values_of(results: Results, name: str) -> list[Any]:
@@ -138,14 +151,10 @@ def commands(results: Results) -> list[str]:
     return list(dict.fromkeys(" ".join(info.argv) for info in results.cells.values()))
 
 
-def _check_finite(results: Results) -> None:
-    for part in (results.regrets, results.evaluations):
-        for (environment, policy), values in part.items():
-            if not np.isfinite(values).all():
-                raise StorageError(
-                    f"Expected finite regrets; got others of policy={policy!r} in environment="
-                    f"{environment!r}. Restore its cells, or run them again with --refresh."
-                )
+def _systems(results: Results) -> Results:
+    """Leave other libraries out."""
+    others = libraries(results)
+    return results.only(name for name in results.policies if name not in others)
 
 
 def _link_to_ten_seeds(place: Path) -> str:
@@ -162,13 +171,9 @@ def _render(template: str, content: dict[str, Any]) -> str:
     return _JINJA.get_template(template).render(content)
 
 
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, template: str, content: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(_render(template, content), encoding="utf-8")
 
 
 @contextmanager
@@ -183,6 +188,11 @@ def _writing(*places: Path) -> Iterator[None]:
         ) from error
 
 
+def _lines(text: str) -> list[str]:
+    """Split sentences of `sentences.txt`, which a page escapes if it has to."""
+    return [line.strip() for line in str(text).splitlines() if line.strip()]
+
+
 _JINJA = jinja2.Environment(
     loader=jinja2.PackageLoader("cocobandits.experiments"),
     autoescape=jinja2.select_autoescape(["html"]),
@@ -191,11 +201,14 @@ _JINJA = jinja2.Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
+_JINJA.filters["lines"] = _lines
 _JINJA.globals |= {
     **{"tables": tables, "number": number, "percent": percent, "mean_share": mean_share},
     **{"rank": rank, "shared_environments": shared_environments, "values_of": values_of},
     **{"commands": commands, "num_claims": len(CLAIMS), "criteria": CRITERIA},
     **{"paper": claims.PAPER, "stress": claims.STRESS, "paper_policies": claims.PAPER_POLICIES},
-    **{"alone": ALONE, "oracle": ORACLE, "marks": {True: "✓", False: "✗", None: "○"}},
-    "symbols": {verdict: symbol for symbol, both in _SYMBOLS.items() for verdict in both},
+    **{"alone": ALONE, "oracle": ORACLE},
 }
+
+if __name__ == "__main__":
+    write_pages(Path())
