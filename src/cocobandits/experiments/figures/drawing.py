@@ -3,7 +3,7 @@
 The same figure gives the same bytes: fixed identifiers, no dates, no program versions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,25 +50,40 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def panels(
-    results: Results, height: float, num_rows: int = 1, pad: float | None = None, **options: Any
+    results: Results,
+    height: float,
+    labels: Sequence[str],
+    steps: Sequence[str],
+    pad: float | None = None,
+    **options: Any,
 ) -> tuple[Figure, Any]:
-    """Start a figure with a column of panels per environment, each with its name on top."""
+    """Start a figure: a column per environment, a row per label of a vertical axis.
+
+    `steps` are the labels of the horizontal axes, one per row; `pad` is the room below titles.
+    """
     environments = results.environments
     figure = new_figure(2.75 * len(environments) + 0.4, height)
-    axes = figure.subplots(num_rows, len(environments), squeeze=False, **options)
+    axes = figure.subplots(len(labels), len(environments), squeeze=False, **options)
     for place, environment in zip(axes[0], environments, strict=True):
         place.set_title(results.environment_label(environment), pad=pad)
+    for row, label, step in zip(axes, labels, steps, strict=True):
+        row[0].set_ylabel(label)
+        for place in row:
+            place.set_xlabel(step)
     return figure, axes
 
 
-def draw_band(axes: Axes, line: Line, places: Values, mean: Values, error: Values) -> None:
-    """Draw a mean curve and a band of one standard error around it."""
+def draw_band(
+    axes: Axes, line: Line, places: Values, curves: Sequence[Values], alpha: float = 0.18
+) -> None:
+    """Draw a curve, and a band from a lower to a higher one."""
+    middle, low, high = curves
     look: Any = {"color": line.color, "linestyle": line.dashes, "linewidth": line.width}
-    axes.plot(places, mean, **look, zorder=line.layer)
+    axes.plot(places, middle, **look, zorder=line.layer)
     # One seed has no error, and a band of NaN would still be written to the file.
-    if np.isfinite(error).all():
-        look = {"color": line.color, "alpha": 0.18, "linewidth": 0, "zorder": line.layer - 1}
-        axes.fill_between(places, mean - error, mean + error, **look)
+    if not np.isnan(low).all():
+        look = {"color": line.color, "alpha": alpha, "linewidth": 0, "zorder": line.layer - 1}
+        axes.fill_between(places, low, high, **look)
 
 
 def policy_legend(figure: Figure, results: Results, policies: Iterable[str]) -> None:

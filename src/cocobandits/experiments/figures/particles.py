@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
@@ -11,25 +10,26 @@ from cocobandits.experiments.claims import PAPER, STRESS
 from cocobandits.experiments.figures import drawing
 from cocobandits.experiments.figures.registry import figure
 from cocobandits.experiments.tables import ACCEPTANCE_BAND, find_setting
-from cocobandits.runs.results import Line, Results, Values
+from cocobandits.runs.results import Results, Values
 
 _NUM_BINS = 20
 _HEALTH_LABELS = {
     "acceptance_rate": "acceptance rate of moves",
     "start_correlation": "correlation with start",
 }
-_POINTS = ("low", "median", "high")
+# Of all lines, so that none is hidden below a band.
+_LAYER = 2.0
 _UNITS = {"arm lengthscale": "reward units", "amplitude": "nats", "noise": "reward units"}
 # The width of the range of rewards when a study has standardised them.
 _STANDARD_WIDTH = 4.0
 
 
 class Course(NamedTuple):
-    """One hyperparameter over the steps: 5 %, 50 % and 95 % points, averaged over seeds."""
+    """One hyperparameter over the steps: 50 %, 5 % and 95 % points, averaged over seeds."""
 
     steps: Values
-    low: Values
     median: Values
+    low: Values
     high: Values
 
 
@@ -45,21 +45,24 @@ def hyperparameter_figure(results: Results) -> Figure:
     """Draw every hyperparameter over the steps, on a logarithmic scale: environments across."""
     courses = {key: courses_of(columns) for key, columns in results.hyperparameters.items()}
     names = list(dict.fromkeys(name for found in courses.values() for name in found))
-    drawn, axes = drawing.panels(results, 1.75 * len(names) + 0.7, len(names), sharey="row")
+    units = [_UNITS.get(name, f"units of {name.removesuffix(' lengthscale')}") for name in names]
+    labels = [f"{name}\n({unit})" for name, unit in zip(names, units, strict=True)]
+    drawn, axes = _step_panels(results, 1.75 * len(names) + 0.7, labels)
     for column, environment in zip(axes.T, results.environments, strict=True):
-        column[-1].set_xlabel("interaction step")
         for policy in results.policies:
             found = courses.get((environment, policy), {})
             starts = prior_medians(results, environment, policy)
+            line = results.line(policy)._replace(width=1.8, layer=_LAYER)
             for place, name in zip(column, names, strict=True):
                 if name in found:
-                    _draw_course(place, results.line(policy), found[name], starts.get(name))
+                    steps, *points = found[name]
+                    drawing.draw_band(place, line, steps, points)
+                    if name in starts:
+                        place.axhline(starts[name], color=drawing.GREY, ls=(0, (1, 1.5)), lw=1.1)
         for place in column:
             place.set_xlim(0, _num_steps(results, environment))
             place.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    for place, name in zip(axes[:, 0], names, strict=True):
-        unit = _UNITS.get(name, f"units of {name.removesuffix(' lengthscale')}")
-        place.set_ylabel(f"{name}\n({unit})")
+    for place in axes[:, 0]:
         place.set_yscale("log")
         place.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
         place.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -77,20 +80,20 @@ def hyperparameter_figure(results: Results) -> Figure:
 )
 def health_figure(results: Results) -> Figure:
     """Draw acceptance rate, between its limits, and start correlation over the steps."""
-    drawn, axes = drawing.panels(results, 4.6, num_rows=2, sharey="row")
+    drawn, axes = _step_panels(results, 4.6, list(_HEALTH_LABELS.values()))
     for column, environment in zip(axes.T, results.environments, strict=True):
-        column[-1].set_xlabel("interaction step")
+        num_steps = _num_steps(results, environment)
         for policy in results.policies:
             if columns := results.health.get((environment, policy)):
-                num_steps = _num_steps(results, environment)
+                line = results.line(policy)._replace(width=1.6, layer=_LAYER)
                 for place, name in zip(column, _HEALTH_LABELS, strict=True):
-                    line = results.line(policy)
-                    _draw_binned(place, line, columns["step"], columns[name], num_steps)
+                    places, *curves = _binned(columns["step"], columns[name], num_steps)
+                    drawing.draw_band(place, line, places, curves, alpha=0.15)
+                    place.set_xlim(0, num_steps)
         for limit in ACCEPTANCE_BAND:
             column[0].axhline(limit, color=drawing.GREY, linestyle=(0, (1, 2)), linewidth=0.9)
-    for place, (name, label) in zip(axes[:, 0], _HEALTH_LABELS.items(), strict=True):
+    for place, name in zip(axes[:, 0], _HEALTH_LABELS, strict=True):
         found = np.concatenate([columns[name] for columns in results.health.values()])
-        place.set_ylabel(label)
         place.set_ylim(np.min(found, initial=0.0, where=np.isfinite(found)), 1)
     moved = {policy for _, policy in results.health}
     drawing.policy_legend(drawn, results, [each for each in results.policies if each in moved])
@@ -103,9 +106,7 @@ def courses_of(columns: dict[str, Values]) -> dict[str, Course]:
     Averages are geometric, since values are positive and drawn on a logarithmic scale.
     """
     return {
-        str(name): _course(
-            {key: column[columns["name"] == name] for key, column in columns.items()}
-        )
+        name: _course({key: column[columns["name"] == name] for key, column in columns.items()})
         for name in dict.fromkeys(columns["name"].tolist())
     }
 
@@ -126,34 +127,26 @@ def _course(columns: dict[str, Values]) -> Course:
     seeds = [columns["seed"] == seed for seed in np.unique(columns["seed"])]
     starts = [columns["step"][chosen].min() for chosen in seeds]
     steps = np.arange(max(starts), columns["step"].max() + 1)
-    logs = {name: np.zeros(len(steps)) for name in _POINTS}
+    logs = np.zeros((3, len(steps)))
     for chosen in seeds:
-        order = np.argsort(columns["step"][chosen])
-        known = columns["step"][chosen][order]
-        last = np.searchsorted(known, steps, side="right") - 1
-        for name in _POINTS:
-            logs[name] += np.log(columns[name][chosen][order][last]) / len(seeds)
-    return Course(steps + 1.0, *(np.exp(logs[name]) for name in _POINTS))
+        last = np.searchsorted(columns["step"][chosen], steps, side="right") - 1
+        points = [columns[name][chosen][last] for name in ("median", "low", "high")]
+        logs += np.log(points) / len(seeds)
+    return Course(steps + 1.0, *np.exp(logs))
 
 
-def _draw_course(axes: Axes, line: Line, course: Course, start: float | None) -> None:
-    axes.plot(course.steps, course.median, color=line.color, linestyle=line.dashes, lw=1.8)
-    look: Any = {"color": line.color, "alpha": 0.18, "linewidth": 0}
-    axes.fill_between(course.steps, course.low, course.high, **look)
-    if start is not None:
-        axes.axhline(start, color=drawing.GREY, linestyle=(0, (1, 1.5)), lw=1.1)
-
-
-def _draw_binned(axes: Axes, line: Line, steps: Values, values: Values, num_steps: int) -> None:
-    """Draw mean, lowest and highest value per twentieth of the run, over all seeds."""
+def _binned(steps: Values, values: Values, num_steps: int) -> list[Values]:
+    """Find the middle of every twentieth of the run that has values; their mean, least and most."""
     bins = (steps * _NUM_BINS // num_steps).astype(int)
-    filled = [number for number in range(_NUM_BINS) if (bins == number).any()]
+    filled = np.unique(bins)
     parts = [values[bins == number] for number in filled]
-    places = (np.array(filled) + 0.5) * num_steps / _NUM_BINS
-    means, lows, highs = ([read(part) for part in parts] for read in (np.mean, np.min, np.max))
-    axes.plot(places, means, color=line.color, linestyle=line.dashes, lw=1.6)
-    axes.fill_between(places, lows, highs, color=line.color, alpha=0.15, linewidth=0)
-    axes.set_xlim(0, num_steps)
+    curves = [np.array([read(part) for part in parts]) for read in (np.mean, np.min, np.max)]
+    return [(filled + 0.5) * num_steps / _NUM_BINS, *curves]
+
+
+def _step_panels(results: Results, height: float, labels: list[str]) -> tuple[Figure, Any]:
+    below = [""] * (len(labels) - 1) + ["interaction step"]
+    return drawing.panels(results, height, labels, below, sharey="row")
 
 
 def _num_steps(results: Results, environment: str) -> int:

@@ -88,10 +88,9 @@ _LEGEND: Any = {"loc": "outside upper center", "ncols": 4, "handlelength": 3}
 def _draw_marginals(axes: Axes, columns: dict[str, Values]) -> None:
     for arm, (color, dashes) in enumerate(_LOOKS[:2]):
         chosen = _where(columns, arm=arm)
-        order = np.argsort(chosen["low"])
-        edges = np.append(chosen["low"][order], chosen["high"][order][-1:])
-        axes.stairs(chosen["density"][order], edges, color=color, fill=True, alpha=0.35)
-        axes.stairs(chosen["truth"][order], edges, color=color, linestyle=dashes, linewidth=1.2)
+        edges = np.append(chosen["low"], chosen["high"][-1:])
+        axes.stairs(chosen["density"], edges, color=color, fill=True, alpha=0.35)
+        axes.stairs(chosen["truth"], edges, color=color, linestyle=dashes, linewidth=1.2)
     axes.set_ylim(bottom=0)
 
 

@@ -60,11 +60,10 @@ def figure(
 def draw(results: Results, folder: Path, *scopes: str) -> dict[str, Picture]:
     """Draw and write every figure of some scopes that results have data for."""
     return {
-        path.stem: _draw(kind, part, path)
+        f"{name}{suffix}": _draw(kind, part, folder / f"{name}{suffix}.svg")
         for scope in scopes
         for suffix, part in _parts(results, scope)
         for name, kind in FIGURES.items()
-        for path in [folder / f"{name}{suffix}.svg"]
         if kind.scope == scope
         and part.environments
         and (getattr(part, kind.needs, None) or kind.needs in part.tables)
@@ -72,30 +71,26 @@ def draw(results: Results, folder: Path, *scopes: str) -> dict[str, Picture]:
 
 
 def _draw(kind: Kind, results: Results, path: Path) -> Picture:
-    drawn = kind.draw(results)
+    drawn, num_seeds = kind.draw(results), len(results.seeds)
     save(drawn, path)
     uri = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
     title = kind.title + (", under stress" if path.stem.endswith("-stress") else "")
-    return Picture(title, _caption(kind, results), uri, round(96 * drawn.get_figwidth()))
+    seeds = f"mean of {num_seeds} seeds, bands of one standard error" if num_seeds > 1 else "1 seed"
+    # No name explains this policy.
+    limit = "Limit knows the population and plans one reward ahead. "
+    limit = limit if "oracle-plan" in results.policies else ""
+    caption = kind.caption.format(seeds=seeds, Seeds=seeds.capitalize(), limit=limit)
+    return Picture(title, caption, uri, round(96 * drawn.get_figwidth()))
 
 
 def _parts(results: Results, scope: str) -> Iterator[tuple[str, Results]]:
     """Find the results that figures of a scope show, by the suffix of their files."""
-    stress, others, papers = (
-        results.within(name for name in results.environments if is_kept(name))
-        for is_kept in (STRESS.__contains__, lambda name: name not in STRESS, PAPER.__contains__)
-    )
-    if scope == "split" and stress.environments and others.environments:
-        yield from (("", others), ("-stress", stress))
+    names = results.environments
+    others = [name for name in names if name not in STRESS]
+    if scope == "paper":
+        yield "", results.within(name for name in names if name in PAPER)
+    elif scope == "split" and 0 < len(others) < len(names):
+        yield "", results.within(others)
+        yield "-stress", results.within(name for name in names if name in STRESS)
     else:
-        yield "", papers if scope == "paper" else results
-
-
-def _caption(kind: Kind, results: Results) -> str:
-    """Fill in the seeds, and an explanation of the policy that no name explains."""
-    num_seeds = len(results.seeds)
-    seeds = f"mean of {num_seeds} seeds, bands of one standard error"
-    seeds = seeds if num_seeds > 1 else "1 seed"
-    limit = "Limit knows the population and plans one reward ahead. "
-    limit = limit if "oracle-plan" in results.policies else ""
-    return kind.caption.format(seeds=seeds, Seeds=seeds.capitalize(), limit=limit)
+        yield "", results

@@ -1,7 +1,7 @@
 """Figures about regret and the choice of arms (paper, fig. "6plots")."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,19 +12,16 @@ from cocobandits.experiments.estimates import curve, number
 from cocobandits.experiments.figures import drawing
 from cocobandits.experiments.figures.registry import figure
 from cocobandits.experiments.rules import THIRD_ARM
-from cocobandits.runs.results import ORACLE, Results, Values
+from cocobandits.runs.results import ORACLE, Key, Results, Values
+
+Read = Callable[[str, str], Values]
 
 # It does worse than all others, who would be squeezed if panels were made for it.
 CONTROL = "uniform"
 _HEADROOM = 1.06
 _MAX_POINTS = 150
-
-
-class _Curve(NamedTuple):
-    policy: str
-    places: Values
-    mean: Values
-    error: Values
+# Below the names of environments, for notes about curves that leave the panel.
+_PAD = 14
 
 
 @figure(
@@ -38,17 +35,17 @@ class _Curve(NamedTuple):
 )
 def regret_figure(results: Results) -> Figure:
     """Draw multi-task regret per step above evaluation regret per round, per environment."""
-    # Room below the title for notes about curves that leave the panel.
-    drawn, axes = drawing.panels(results, 5.3, num_rows=2, pad=14)
+    labels = (
+        "cumulative multi-task\nregret (reward units)",
+        "evaluation regret of\n10 pulls (reward units)",
+    )
+    drawn, axes = drawing.panels(results, 5.3, labels, ("interaction step", "round"), _PAD)
     for (upper, lower), environment in zip(axes.T, results.environments, strict=True):
-        has_oracle = (environment, ORACLE) in results.regrets
-        steps = _step_curves(results, environment, results.multitask_regret) if has_oracle else ()
-        _draw_curves(upper, results, steps, "no oracle-ts in this run")
-        _draw_curves(lower, results, _rounds(results, environment), "no prior to evaluate")
-        upper.set_xlabel("interaction step")
-        lower.set_xlabel("round")
-    axes[0, 0].set_ylabel("cumulative multi-task\nregret (reward units)")
-    axes[1, 0].set_ylabel("evaluation regret of\n10 pulls (reward units)")
+        known = results.regrets if (environment, ORACLE) in results.regrets else {}
+        steps = _by_policy(results, environment, known, results.multitask_regret)
+        _draw_curves(upper, results, steps, 1.0, "no oracle-ts in this run")
+        rounds = _by_policy(results, environment, results.evaluations)
+        _draw_curves(lower, results, rounds, 0.0, "no prior to evaluate")
     drawing.policy_legend(drawn, results, results.policies)
     return drawn
 
@@ -61,12 +58,11 @@ def regret_figure(results: Results) -> Figure:
 )
 def cumulative_figure(results: Results) -> Figure:
     """Draw plain cumulative regret per step, per environment."""
-    drawn, [row] = drawing.panels(results, 3.1, pad=14)
+    labels = ("cumulative regret\n(reward units)",)
+    drawn, [row] = drawing.panels(results, 3.1, labels, ("interaction step",), _PAD)
     for axes, environment in zip(row, results.environments, strict=True):
-        curves = _step_curves(results, environment, results.cumulative_regret)
-        _draw_curves(axes, results, curves, "no steps in this run")
-        axes.set_xlabel("interaction step")
-    row[0].set_ylabel("cumulative regret\n(reward units)")
+        curves = _by_policy(results, environment, results.regrets, results.cumulative_regret)
+        _draw_curves(axes, results, curves, 1.0, "no steps in this run")
     drawing.policy_legend(drawn, results, results.policies)
     return drawn
 
@@ -81,73 +77,57 @@ def cumulative_figure(results: Results) -> Figure:
 )
 def third_arm_figure(results: Results) -> Figure:
     """Draw the share of the third arm in each fifth of the run; a control's third is left out."""
-    drawn, [row] = drawing.panels(results, 2.9)
-    policies = [policy for policy in results.policies if policy != CONTROL]
+    learners = results.only(name for name in results.policies if name != CONTROL)
+    labels = ("pulls of the third arm (%)",)
+    drawn, [row] = drawing.panels(results, 2.9, labels, ("fifth of the run",))
     places = np.arange(1.0, 6.0)
     for axes, environment in zip(row, results.environments, strict=True):
-        for policy in policies:
-            if (environment, policy) in results.arms:
-                shares = 100 * results.share_of_arm(environment, policy, THIRD_ARM)
-                drawing.draw_band(axes, results.line(policy), places, *curve(shares))
-        axes.set_xlabel("fifth of the run")
+        for policy in _by_policy(learners, environment, learners.arms):
+            shares = 100 * results.share_of_arm(environment, policy, THIRD_ARM)
+            drawing.draw_band(axes, results.line(policy), places, _around(*curve(shares)))
         axes.set_xticks(places)
         axes.set_ylim(bottom=0)
-    row[0].set_ylabel("pulls of the third arm (%)")
-    drawing.policy_legend(drawn, results, policies)
+    drawing.policy_legend(drawn, results, learners.policies)
     return drawn
 
 
-def _step_curves(
-    results: Results, environment: str, quantity: Callable[[str, str], Values]
-) -> Iterator[_Curve]:
-    """Average a quantity per step over the seeds, for every policy that ran."""
-    for policy in results.policies:
-        if (environment, policy) in results.regrets:
-            mean, error = curve(quantity(environment, policy))
-            # Thinned: 750 points of a curve look like 150.
-            kept = np.unique(np.linspace(0, len(mean) - 1, _MAX_POINTS).astype(int))
-            yield _Curve(policy, kept + 1.0, mean[kept], error[kept])
+def _by_policy(
+    results: Results, environment: str, known: Mapping[Key, Values], read: Read | None = None
+) -> dict[str, Values]:
+    """Find the curves of all policies that are known, or a quantity of these policies."""
+    keys = [(environment, name) for name in results.policies if (environment, name) in known]
+    return {key[1]: read(*key) if read else known[key] for key in keys}
 
 
-def _rounds(results: Results, environment: str) -> Iterator[_Curve]:
-    for policy in results.policies:
-        if (environment, policy) in results.evaluations:
-            mean, error = curve(results.evaluations[environment, policy])
-            yield _Curve(policy, np.arange(float(len(mean))), mean, error)
+def _around(mean: Values, error: Values) -> tuple[Values, Values, Values]:
+    return mean, mean - error, mean + error
 
 
-def _draw_curves(axes: Axes, results: Results, found: Iterable[_Curve], without: str) -> None:
-    """Draw curves; a control that does worse than all others leaves, and a note says where to."""
+def _draw_curves(
+    axes: Axes, results: Results, found: dict[str, Values], start: float, without: str
+) -> None:
+    """Draw means over seeds; a control that does worse than all others leaves, with a note."""
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    curves = list(found)
-    if not curves:
+    if not found:
         axes.text(0.5, 0.5, without, transform=axes.transAxes, ha="center", fontsize=8)
         axes.set_yticks([])
         return
-    for each in curves:
-        drawing.draw_band(axes, results.line(each.policy), each.places, each.mean, each.error)
+    num_points = len(next(iter(found.values()))[0])
+    # Thinned: 750 points of a curve look like 150.
+    kept = np.unique(np.linspace(0, num_points - 1, _MAX_POINTS).astype(int))
+    curves = {policy: _around(*curve(values[:, kept])) for policy, values in found.items()}
+    for policy, each in curves.items():
+        drawing.draw_band(axes, results.line(policy), kept + start, each)
     # As high as the learners need; a control alone may fill the panel.
-    learners = [each for each in curves if each.policy != CONTROL] or curves
-    tops = [float(np.max(each.mean + np.nan_to_num(each.error))) for each in learners]
-    top = _HEADROOM * (max(tops) or 1.0)
-    lowest = min(float(np.min(each.mean)) for each in curves)
-    axes.set_xlim(0, float(curves[0].places[-1]))
+    learners = [policy for policy in curves if policy != CONTROL] or list(curves)
+    top = _HEADROOM * (max(float(np.nanmax(curves[policy])) for policy in learners) or 1.0)
+    lowest = min(float(np.min(mean)) for mean, *_ in curves.values())
+    axes.set_xlim(0, float(kept[-1] + start))
     # A little below, so that the oracle's line of zeros or a lower one is not hidden by the frame.
     axes.set_ylim(lowest - 0.025 * (top - lowest) if lowest <= 0 else 0.0, top)
-    for each in curves:
-        if each.mean[-1] > top:
-            _note_leaving(axes, results.label(each.policy), each, top)
-
-
-def _note_leaving(axes: Axes, label: str, left: _Curve, top: float) -> None:
-    """Say above the panel, where a curve leaves it, what it ends at."""
-    axes.annotate(
-        f"{label} ↑ {number(float(left.mean[-1]), 0)}",
-        (float(left.places[int(np.argmax(left.mean > top))]), top),
-        xytext=(0, 2),
-        textcoords="offset points",
-        ha="center",
-        fontsize=7,
-        color=drawing.GREY,
-        annotation_clip=False,
-    )
+    note: Any = {"textcoords": "offset points", "ha": "center", "annotation_clip": False}
+    for policy, (mean, *_) in curves.items():
+        if mean[-1] > top:
+            text = f"{results.label(policy)} ↑ {number(float(mean[-1]), 0)}"
+            leaves_at = float(kept[int(np.argmax(mean > top))] + start), top
+            axes.annotate(text, leaves_at, (0, 2), fontsize=7, color=drawing.GREY, **note)
