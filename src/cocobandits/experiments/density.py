@@ -19,6 +19,7 @@ from cocobandits.environments.diet import AGE_GROUPS, METABOLIC_TYPES, DietEnvir
 from cocobandits.environments.mixture import MixtureEnvironment
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.models.base import Statistics
+from cocobandits.models.features import FeatureKinds
 from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
 from cocobandits.runs.cell import Agent
@@ -72,7 +73,7 @@ class DensityTask:
 
 @dataclass(frozen=True)
 class DietTask:
-    """The table `diet`: true densities of rewards by metabolic type and by age group."""
+    """The table `diet`: true densities of noisy rewards by metabolic type and by age group."""
 
     key: ClassVar[str] = "diet"
     cost: ClassVar[float] = 0.0
@@ -84,7 +85,27 @@ class DietTask:
     def run(self, source: Source) -> pa.Table:
         """Compute the densities."""
         del source
-        return _diet_table()
+        environment, rewards = DietEnvironment(), np.linspace(*_REWARDS)
+        model = _truth(environment, (len(AGE_GROUPS),), environment.rewards.range)
+        nobody = Statistics.empty(model.num_arms)
+        ages = [
+            model.dense_posterior_at(jnp.zeros(0), jnp.array([float(number)]), nobody)
+            for number in range(len(AGE_GROUPS))
+        ]
+        # A type is one component of the mixture, the same in every age group.
+        types = [
+            GaussianBelief(jnp.zeros(1), mean[None], covariance[None], ages[0].reward_noise)
+            for mean, covariance in zip(ages[0].means, ages[0].covariances, strict=True)
+        ]
+        groups = {"metabolism": (METABOLIC_TYPES, types), "age group": (AGE_GROUPS, ages)}
+        rows = [
+            {"group": group, "name": name, "arm": arm, "reward": reward, "density": density}
+            for group, named in groups.items()
+            for name, belief in zip(*named, strict=True)
+            for arm, densities in enumerate(np.asarray(belief.predictive(jnp.asarray(rewards))))
+            for reward, density in zip(rewards.tolist(), densities.tolist(), strict=True)
+        ]
+        return pa.Table.from_pylist(rows)
 
 
 def one_by_one() -> Environment:
@@ -95,66 +116,28 @@ def one_by_one() -> Environment:
 
 
 def _snapshot(study: Study, environment: Environment, observed: int) -> list[dict[str, Any]]:
-    rows = []
+    """Average learned and true densities over the same bins."""
+    rows: list[dict[str, Any]] = []
+    model = _truth(environment, (None,), PAPER_RANGE)
+    nobody = Statistics.empty(model.num_arms)
     for x in CONTEXTS:
         population = study.population({"x": x})
         edges = population.edges
+        belief = model.posterior(jnp.zeros(0), jnp.array([x]), nobody)
+        truth = np.diff(np.asarray(belief.cumulative(jnp.asarray(edges)))) / np.diff(edges)
         for arm in _ARMS:
+            place = {"time": observed, "context": x, "arm": arm}
             learned = population.marginal[environment.arms[arm]]
-            truth = _true_marginal(environment, x, arm, edges)
-            for number, density in enumerate(learned):
-                rows.append(
-                    {
-                        "time": observed,
-                        "context": x,
-                        "arm": arm,
-                        "low": edges[number],
-                        "high": edges[number + 1],
-                        "density": density,
-                        "truth": truth[number],
-                    }
-                )
+            bins = zip(edges[:-1], edges[1:], learned, truth[arm], strict=True)
+            names = ("low", "high", "density", "truth")
+            rows += [place | dict(zip(names, each, strict=True)) for each in bins]
     return rows
 
 
-def _true_marginal(environment: Environment, x: float, arm: int, edges: np.ndarray) -> np.ndarray:
-    """Average the true density of one arm over each bin."""
+def _truth(
+    environment: Environment, kinds: FeatureKinds, reward_range: tuple[float, float]
+) -> GaussianMixtureModel:
     population, noise = environment.population(), environment.rewards.noise
     assert isinstance(population, ConditionalMixture)
     assert noise is not None
-    truth = GaussianMixtureModel(population, (None,), PAPER_RANGE, noise)
-    nobody = Statistics.empty(truth.num_arms)
-    belief = truth.posterior(jnp.zeros(0), jnp.array([x]), nobody)
-    return np.diff(np.asarray(belief.cumulative(jnp.asarray(edges)))[arm]) / np.diff(edges)
-
-
-def _diet_table() -> pa.Table:
-    """Compute the densities of noisy rewards by hidden metabolic type, and by age group."""
-    environment, rewards = DietEnvironment(), np.linspace(*_REWARDS)
-    noise = environment.rewards.noise
-    assert noise is not None
-    model = GaussianMixtureModel(
-        environment.population(), (len(AGE_GROUPS),), environment.rewards.range, noise
-    )
-    nobody = Statistics.empty(model.num_arms)
-    ages = [
-        model.dense_posterior_at(jnp.zeros(0), jnp.array([float(number)]), nobody)
-        for number in range(len(AGE_GROUPS))
-    ]
-    # A type is one component of the mixture, the same in every age group.
-    parts = zip(ages[0].means, ages[0].covariances, strict=True)
-    types = [
-        GaussianBelief(jnp.zeros(1), mean[None], covariance[None], ages[0].reward_noise)
-        for mean, covariance in parts
-    ]
-    rows = [
-        {"group": group, "name": name, "arm": arm, "reward": reward, "density": density}
-        for group, names, beliefs in (
-            ("metabolism", METABOLIC_TYPES, types),
-            ("age group", AGE_GROUPS, ages),
-        )
-        for name, belief in zip(names, beliefs, strict=True)
-        for arm, densities in enumerate(np.asarray(belief.predictive(jnp.asarray(rewards))))
-        for reward, density in zip(rewards.tolist(), densities.tolist(), strict=True)
-    ]
-    return pa.Table.from_pylist(rows)
+    return GaussianMixtureModel(population, kinds, reward_range, noise)

@@ -37,12 +37,22 @@ def rank(results: Results) -> list[Place]:
 
     Where no environment has all policies, each counts among those that ran there.
     """
-    ranks: dict[tuple[str, str], float] = {}
+    ranks: dict[str, dict[str, float]] = {policy: {} for policy in results.policies}
     for environment in shared_environments(results) or results.environments:
         ran = [name for name in results.policies if results.has(environment, name)]
         means = [results.total_regret(environment, name).mean() for name in ran]
-        ranks |= zip(((environment, name) for name in ran), rankdata(means), strict=True)
-    places = [_place(results, policy, ranks) for policy in results.policies]
+        for name, place in zip(ran, rankdata(means), strict=True):
+            ranks[name][environment] = place
+    places = [
+        Place(
+            policy,
+            float(np.mean(list(mine.values()))),
+            mean_share(results, list(mine), policy),
+            sum(results.has(name, policy) for name in results.environments),
+            float(np.mean([np.median(results.milliseconds(name, policy)) for name in mine])),
+        )
+        for policy, mine in ranks.items()
+    ]
     return sorted(places, key=lambda place: (place.mean_rank, place.share))
 
 
@@ -66,15 +76,3 @@ def mean_share(results: Results, environments: list[str], policy: str) -> float:
 def libraries(results: Results) -> list[str]:
     """List the policies that are those of other libraries."""
     return [name for name in results.policies if name.startswith(_LIBRARIES)]
-
-
-def _place(results: Results, policy: str, ranks: dict[tuple[str, str], float]) -> Place:
-    mine = {environment: rank for (environment, name), rank in ranks.items() if name == policy}
-    times = [np.median(results.milliseconds(name, policy)) for name in mine]
-    return Place(
-        policy,
-        float(np.mean(list(mine.values()))),
-        mean_share(results, list(mine), policy),
-        sum(results.has(name, policy) for name in results.environments),
-        float(np.mean(times)),
-    )

@@ -6,7 +6,7 @@ means. Everything else runs on the range that the environment declares.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
 
 from cocobandits.environments.base import Environment
 from cocobandits.environments.registry import environment_names, find_environment
@@ -14,7 +14,6 @@ from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.experiments.claims import OURS, PAPER, PAPER_POLICIES, STRESS
 from cocobandits.experiments.density import PAPER_RANGE, DensityTask, DietTask
 from cocobandits.experiments.rules import ALONE
-from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.kmtl_ucb import KmtlUCB
 from cocobandits.policies.baselines.mtts import MTTS
 from cocobandits.policies.baselines.robustagg import RobustAgg
@@ -78,34 +77,28 @@ class Suite:
 
     def cells(self) -> list[Cell]:
         """List the cells, environment by environment; policies skip rewards they cannot learn."""
-        return [
-            Cell(
-                environment,
-                name,
-                seed,
-                agent,
-                self.range_for(environment, name),
-                self.newcomers,
-                (_place(environment_names(), environment.name), _place(NAMES, name)),
-                self.name,
-                self.is_quick,
-            )
-            for environment in self.environments
-            for name, policy in self.policies.items()
-            if _can_learn(policy, environment)
-            for agent in [agent_for(policy, environment, name)]
-            for seed in range(self.num_seeds)
-        ]
+        made, known = [], environment_names()
+        for environment, (name, policy) in product(self.environments, self.policies.items()):
+            if isinstance(policy, Agent) or environment.rewards.kind in policy.rewards:
+                agent = agent_for(policy, environment, name)
+                mean_range = self.range_for(environment, name)
+                # Strangers come last in displays.
+                place = [*known, environment.name].index(environment.name)
+                order = place, [*NAMES, name].index(name)
+                suite = self.newcomers, order, self.name, self.is_quick
+                seeds = range(self.num_seeds)
+                made += [Cell(environment, name, each, agent, mean_range, *suite) for each in seeds]
+        return made
 
     def tables(self) -> list[DensityTask | DietTask]:
         """List the tables for figures of the paper that no cell has."""
         places = {environment.name: environment for environment in self.environments}
         if self.name != "paper" or not set(places) & set(PAPER):
             return []
-        policy = self.policies.get(DensityTask.policy)
-        if "mixture" not in places or policy is None:
+        name = DensityTask.policy
+        if "mixture" not in places or name not in self.policies:
             return [DietTask()]
-        return [DietTask(), DensityTask(agent_for(policy, places["mixture"], DensityTask.policy))]
+        return [DietTask(), DensityTask(agent_for(self.policies[name], places["mixture"], name))]
 
     def range_for(self, environment: Environment, name: str) -> tuple[float, float]:
         """Choose the range of arm means that a policy is configured with."""
@@ -122,10 +115,14 @@ def agent_for(policy: PolicySettings | Agent, environment: Environment, name: st
     if isinstance(policy, Agent):
         return policy
     if isinstance(policy, PaperLearner) and environment.name in STUDIES:
-        policy = replace(policy, population=None, **_moves_of(CoIDS()))
+        names = ("num_particles", "ess_threshold", "moves_per_block", "max_blocks")
+        ours = {name: getattr(CoIDS(), name) for name in names}
+        policy = replace(policy, population=None, **ours)
     if isinstance(policy, Learner):
+        place = environment.arms, environment.context, environment.rewards
+        problem = StudyDesign.declare(*place, "uniform", floor=0.0, seed=0).problem()
         # Stored in the cell, whatever decides by default.
-        policy = replace(policy, population=policy.chosen(_problem(environment)).settings)
+        policy = replace(policy, population=policy.chosen(problem).settings)
     if name in VARIANTS:
         # Table 1 is about the systems, not about their settings.
         return replace(PolicyAgent.of(policy, VARIANTS[name][0]), table_one="", published="")
@@ -177,19 +174,6 @@ def compare_suite(
     )
 
 
-def named_policy(name: str) -> PolicySettings:
-    """Find the settings of a policy or variant.
-
-    Raises:
-        UnknownNameError: there is none of that name.
-    """
-    if name in VARIANTS:
-        return VARIANTS[name][1]
-    if name in POLICIES:
-        return POLICIES[name]()
-    raise UnknownNameError("policy", name, NAMES, "Choose one of these.")
-
-
 def _environments(asked: Iterable[str]) -> tuple[Environment, ...]:
     found = dict.fromkeys(name for each in asked for name in GROUPS.get(each, (each,)))
     return tuple(find_environment(name) for name in found)
@@ -198,43 +182,23 @@ def _environments(asked: Iterable[str]) -> tuple[Environment, ...]:
 def _policies(
     asked: Iterable[str], is_quick: bool, nodes_per_arm: int | None = None
 ) -> dict[str, PolicySettings]:
-    found = {name: named_policy(name) for name in dict.fromkeys(asked)}
+    """Find policies and variants, and choose the size of learners."""
     if nodes_per_arm is not None and not 2 <= nodes_per_arm <= _MOST_NODES:
         raise ConfigurationError(
             f"Expected 2 to {_MOST_NODES} grid points per arm; got nodes={nodes_per_arm}. The "
             "paper uses 20."
         )
-    return {name: _scaled(policy, is_quick, nodes_per_arm) for name, policy in found.items()}
-
-
-def _scaled(policy: PolicySettings, is_quick: bool, nodes_per_arm: int | None) -> PolicySettings:
-    """Choose the size of a learner: a quick one has coarser cells and fewer particles."""
-    if isinstance(policy, PaperLearner) and (is_quick or nodes_per_arm is not None):
-        nodes = nodes_per_arm or 8
-        policy = replace(policy, population=PaperLogDensity(nodes_per_arm=nodes))
-    elif isinstance(policy, Learner) and is_quick:
-        # The mixture is three to five times as fast as the log-density.
-        policy = replace(policy, population=Mixture())
-    if isinstance(policy, Learner) and is_quick:
-        policy = replace(policy, num_particles=60)
-    return policy
-
-
-def _problem(environment: Environment) -> Problem:
-    place = environment.arms, environment.context, environment.rewards
-    return StudyDesign.declare(*place, "uniform", floor=0.0, seed=0).problem()
-
-
-def _moves_of(learner: Learner) -> dict[str, Any]:
-    names = ("num_particles", "ess_threshold", "moves_per_block", "max_blocks")
-    return {name: getattr(learner, name) for name in names}
-
-
-def _can_learn(policy: PolicySettings | Agent, environment: Environment) -> bool:
-    return isinstance(policy, Agent) or environment.rewards.kind in policy.rewards
-
-
-def _place(known: Iterable[str], name: str) -> int:
-    """Return the place of a name in displays; others come last."""
-    ordered = list(known)
-    return ordered.index(name) if name in ordered else len(ordered)
+    found = {}
+    for name in asked:
+        if name not in NAMES:
+            raise UnknownNameError("policy", name, NAMES, "Choose one of these.")
+        policy = VARIANTS[name][1] if name in VARIANTS else POLICIES[name]()
+        if isinstance(policy, PaperLearner) and (is_quick or nodes_per_arm):
+            policy = replace(policy, population=PaperLogDensity(nodes_per_arm=nodes_per_arm or 8))
+        elif isinstance(policy, Learner) and is_quick:
+            # The mixture is three to five times as fast as the log-density.
+            policy = replace(policy, population=Mixture())
+        if isinstance(policy, Learner) and is_quick:
+            policy = replace(policy, num_particles=60)
+        found[name] = policy
+    return found

@@ -1,12 +1,9 @@
-"""The six criteria of the paper's Table 1, and the test of each.
+"""The six criteria of the paper's Table 1, and the test of each in `tests/contracts/`.
 
-A verdict is about behaviour, not about what a paper says of itself: each criterion has a test in
-`tests/contracts/test_table_one.py` that tries it on every policy, and the policy's record has to
-say what the test finds. Where the paper's own table says otherwise, the page of the comparison
-shows both.
+A test tries its criterion on every policy, and the policy's record has to agree with it. Where the
+paper's own table says otherwise, the page of the comparison shows both.
 """
 
-# The criteria, and the test of each.
 CRITERIA = {
     "MT": "test_a_newcomer_is_given_what_was_best_for_others",
     "PC": "test_one_arm_tells_about_another_by_the_hidden_kind",
