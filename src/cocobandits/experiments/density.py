@@ -29,7 +29,7 @@ from cocobandits.simulation.loop import serve
 from cocobandits.simulation.world import draw_world
 from cocobandits.study import Study
 
-# Arm means of many users lie outside of it, which is part of what is reproduced.
+# Arm means of many users lie outside of it, and that is reproduced too.
 PAPER_RANGE = (-2.0, 2.0)
 TIMES = (0, 2, 10, 30, 49)
 CONTEXTS = (-1.0, -0.5, 0.0, 0.5, 1.0)

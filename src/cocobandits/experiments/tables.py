@@ -151,11 +151,9 @@ def ranking(results: Results) -> Table:
 
 def totals(results: Results) -> Table:
     """List means and standard errors of total regret, best policy first."""
-
-    def cell(*key: *Key) -> str:
-        return estimate(results.total_regret(*key)).with_error()
-
-    return _by_policy(results, [place.policy for place in rank(results)], cell)
+    ranked = [place.policy for place in rank(results)]
+    total = results.total_regret
+    return _by_policy(results, ranked, lambda *key: estimate(total(*key)).with_error())
 
 
 def paired(results: Results) -> Table:

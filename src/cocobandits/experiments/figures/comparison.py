@@ -1,5 +1,8 @@
 """Figures of a comparison: the ranking, and the regret of each policy in each environment."""
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
@@ -38,21 +41,17 @@ _COLORS = {policy: color for color, policies in _KINDS.values() for policy in po
 def heat_map(results: Results) -> Figure:
     """Draw mean total regret over that of Ind-TS, policies from the best to the worst."""
     policies, environments = [place.policy for place in rank(results)], results.environments
-    shares = np.array(
-        [
-            [share(results, e, p) if results.has(e, p) else np.nan for e in environments]
-            for p in policies
-        ]
-    )
+    cells = product(policies, environments)
+    known = [share(results, e, p) if results.has(e, p) else np.nan for p, e in cells]
+    shares = np.reshape(known, (len(policies), len(environments)))
     drawn = drawing.new_figure(2.2 + 0.74 * len(environments), 1.9 + 0.3 * len(policies))
     axes = drawn.subplots()
     logs = np.log2(np.maximum(shares, 1e-6))
     norm = TwoSlopeNorm(0.0, _LEAST, _MOST)
     image = axes.imshow(logs, cmap="RdBu_r", norm=norm, aspect="auto")
+    blank: Any = {"facecolor": _BLANK, "edgecolor": _HATCHES, "hatch": "////", "linewidth": 0}
     for row, column in np.argwhere(np.isnan(shares)):
-        blank = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=_BLANK, edgecolor=_HATCHES)
-        blank.set(hatch="////", linewidth=0)
-        axes.add_patch(blank)
+        axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **blank))
     for (row, column), value in np.ndenumerate(shares):
         text = "" if np.isnan(value) else f"{value:.2f}" if value < 9.995 else f"{value:.0f}"
         color = _PAPER if abs(norm(logs[row, column]) - 0.5) > 0.3 else _INK
@@ -61,8 +60,7 @@ def heat_map(results: Results) -> Figure:
     names = [results.environment_label(name) for name in environments]
     axes.set_xticks(range(len(environments)), names, rotation=35, ha="right")
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     bar = drawn.colorbar(image, ax=axes, shrink=0.8, pad=0.015, extend="both")
     bar.set_ticks([-3, -2, -1, 0, 1, 2], labels=["⅛", "¼", "½", "1", "2", "4"])
     bar.set_label(f"total regret over that of {results.label(ALONE)}")

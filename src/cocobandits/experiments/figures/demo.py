@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from cocobandits.experiments.figures import drawing
 from cocobandits.runs.results import Values
 
-_HATCHES = ("", "///", "...")
+_LOOKS = tuple(zip(drawing.ARM_COLORS, ("", "///", "..."), strict=True))
 Columns = Mapping[str, Values]
 
 
@@ -42,7 +42,7 @@ def diet_picture(
     _draw_bars(bars[1], given, "share of people")
     handles = [
         Patch(facecolor=color, hatch=hatch, edgecolor="white", label=f"plan {plan}")
-        for plan, (color, hatch) in enumerate(_looks(), start=1)
+        for plan, (color, hatch) in enumerate(_LOOKS, start=1)
     ]
     drawn.legend(handles=handles, loc="outside upper center", ncols=3)
     return drawn
@@ -50,13 +50,9 @@ def diet_picture(
 
 def _draw_bars(axes: Axes, columns: Columns, label: str) -> None:
     places = np.arange(len(columns))
-    for plan, (color, hatch) in enumerate(_looks()):
+    for plan, (color, hatch) in enumerate(_LOOKS):
         heights = [column[plan] for column in columns.values()]
         places_of_plan = places + 0.27 * (plan - 1)
         axes.bar(places_of_plan, heights, 0.25, color=color, hatch=hatch, edgecolor="white")
     axes.set_xticks(places, list(columns))
     axes.set(ylabel=label, ylim=(0, 1.02))
-
-
-def _looks() -> list[tuple[str, str]]:
-    return list(zip(drawing.ARM_COLORS, _HATCHES, strict=True))
