@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
 from cocobandits.errors import InputError, StorageError
-from cocobandits.experiments.diet import TELLING_REWARDS, conclude, first_shares, tell
+from cocobandits.experiments.diet import PLAN_1_REWARDS, conclude, first_shares, summarise
 from cocobandits.policies.coco.descriptions import PaperLearner
 from cocobandits.policies.coco.populations import PaperLogDensity
 from cocobandits.policies.description import PolicySettings
@@ -96,7 +96,7 @@ def _check_picture(path: Path) -> None:
 def _explain(
     console: Console, study: Study, world: World, records: list[InteractionRecord], picture: Path
 ) -> None:
-    stories = tell(study, world, records)
+    stories = summarise(study, world, records)
     title = "Believed of somebody new: P(best), and reward lost if given now"
     beliefs = []
     for age, story in stories.items():
@@ -114,7 +114,7 @@ def _explain(
     from cocobandits.experiments.figures.drawing import save  # noqa: PLC0415
 
     population, story = study.population({"age": _HARD_TO_GUESS}), stories[_HARD_TO_GUESS]
-    after = {f"plan 1 paid {reward:g}": story.best_after[reward] for reward in TELLING_REWARDS}
+    after = {f"plan 1 paid {reward:g}": story.best_after[reward] for reward in PLAN_1_REWARDS}
     settled = {"before": story.best_probability} | after
     given = {age: each.first_shares for age, each in stories.items()}
     learned = population.marginal

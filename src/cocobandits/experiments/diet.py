@@ -17,7 +17,7 @@ from cocobandits.types import ArmVector
 
 _PLAN_1 = 0
 # What plan 1 pays those with a low and with a high metabolism, about.
-TELLING_REWARDS = (1.0, 2.0)
+PLAN_1_REWARDS = (1.0, 2.0)
 
 PlanVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -38,7 +38,7 @@ class AgeStory(NamedTuple):
     best_after: dict[float, PlanVector]
 
 
-def tell(study: Study, world: World, records: list[InteractionRecord]) -> dict[str, AgeStory]:
+def summarise(study: Study, world: World, records: list[InteractionRecord]) -> dict[str, AgeStory]:
     """Summarise what a finished study learned about every age group.
 
     Raises:
@@ -50,7 +50,7 @@ def tell(study: Study, world: World, records: list[InteractionRecord]) -> dict[s
         best, loss = map(np.asarray, _read(belief, empty))
         after = {
             reward: np.asarray(_read(belief, empty.add(_PLAN_1, design.standardise(reward)))[0])
-            for reward in TELLING_REWARDS
+            for reward in PLAN_1_REWARDS
         }
         shares = first_shares(world, records, age)
         stories[age] = AgeStory(shares, best, loss / design.scale, after)
