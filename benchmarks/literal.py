@@ -35,7 +35,7 @@ from cocobandits.inference.resampling import systematic
 from cocobandits.models.base import Statistics
 from cocobandits.models.log_density import LogDensityModel
 from cocobandits.models.log_density.likelihood import arm_log_likelihood
-from cocobandits.policies.coco.acquisition import Evidence
+from cocobandits.policies.coco.acquisition import UserReadings
 from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
 
 STEP_SIZE = 0.05
@@ -168,13 +168,13 @@ def _decide(
     statistics: Statistics,
 ) -> Float[Array, " arm"]:
     """Weigh regret against information under every particle, and average (paper's gids)."""
-    acquisition = GlobalInformationDirectedSampling.for_model(model)
+    acquisition = GlobalInformationDirectedSampling(model.reward_grid)
 
     def read(particle: Float[Array, " mode"]) -> Any:
         return acquisition.read(model.posterior(particle, context, statistics))
 
     each, num_rewards = jax.vmap(read)(particles), jnp.sum(statistics.count)
-    return acquisition.combine(Evidence(log_weights, each, None, num_rewards))
+    return acquisition.combine(UserReadings(log_weights, each, None, num_rewards))
 
 
 class LiteralPosterior:

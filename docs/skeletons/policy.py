@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import Arms, PlainPolicy, Problem
+from cocobandits.policies.base import Arms, PlainPolicy
 from cocobandits.policies.description import Line, PolicySettings, description
 from cocobandits.types import ArmVector, Number
 
@@ -37,38 +37,27 @@ class Follow(PolicySettings):
                 f"Expected a share from 0 to 1; got exploration={self.exploration}. Use 0.1."
             )
 
-    def build(self, problem: Problem) -> "FollowPolicy":
-        """Build the policy for a problem."""
-        return FollowPolicy(problem, self)
-
     # A policy that has to know something of the environment takes it from `informed(facts)`.
 
 
 # `PlainPolicy` decides from the table of users, which the study owns and passes in, and keeps
 # nothing: corrected and withdrawn rewards leave no trace. A policy with a memory of its own is a
-# `Policy` with a NamedTuple of arrays as its state, as `policies/baselines/hierarchy.py` is.
-class FollowPolicy(PlainPolicy):
+# `Policy` with a NamedTuple of arrays as its state, as `policies/baselines/mtts.py` is. It names
+# its settings in the header, and is built from them; they may instead have their own `build`.
+class FollowPolicy(PlainPolicy, settings=Follow):
     """Play the arm with the best average so far; arms that nobody was given come first."""
 
-    def __init__(self, problem: Problem, settings: Follow) -> None:
-        super().__init__(problem)
-        self.settings = settings
+    settings: Follow
 
     # Exact probabilities, not a drawn arm. With `arms`, of the best among these: not the
     # probabilities of all arms, cut and rescaled.
-    def probabilities(
-        self, state: None, users: UserTable, user: int, arms: Arms = None
-    ) -> ArmVector:
+    def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Share out exploration among all arms, and the rest among those that are best."""
         # Everybody is treated alike here. `users.of(user)` has this user's context and statistics,
         # for a rule that looks at them.
         del state, user
         chosen = None if arms is None else jnp.asarray(arms)
         return _probabilities(users.statistics, chosen, float(self.settings.exploration))
-
-    def widened(self, problem: Problem) -> "FollowPolicy":
-        """Make the same policy for a problem with another arm."""
-        return FollowPolicy(problem, self.settings)
 
 
 # Compiled once for all studies: a function of the module whose arguments are arrays. Rows of the

@@ -10,11 +10,11 @@ from cocobandits.models.base import Statistics
 from cocobandits.models.flat import FlatModel
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.policies.base import Problem
+from cocobandits.policies.coco.acquisition import best_mixture
 from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
-from cocobandits.policies.coco.information import best_mixture
 from cocobandits.policies.coco.npm_ts import ThompsonSampling
 from cocobandits.policies.coco.policy import CocoPolicy
-from cocobandits.policies.fixed_prior import FixedPriorPolicy
+from cocobandits.policies.fixed import FixedPriorPolicy
 from support.sessions import Session, SessionState
 
 NUM_DRAWS = 100_000
@@ -68,7 +68,7 @@ def test_thompson_probabilities_match_the_two_stage_procedure():
 
 def test_gids_probabilities_match_the_two_stage_procedure():
     """Draw a particle, solve its own trade-off, draw an arm from the solution: 10^5 times."""
-    acquisition = GlobalInformationDirectedSampling.for_model(MODEL)
+    acquisition = GlobalInformationDirectedSampling(MODEL.reward_grid)
     policy, state = _learned(acquisition)
     probabilities = np.asarray(policy.probabilities(state, 2))
     context, statistics = state.users.of(2)

@@ -19,9 +19,8 @@ from cocobandits.models.base import Statistics
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.models.rewards import RewardGrid
 from cocobandits.policies.base import Problem
-from cocobandits.policies.coco.acquisition import Evidence
+from cocobandits.policies.coco.acquisition import UserReadings, best_mixture
 from cocobandits.policies.coco.coids import CoInformationDirectedSampling, Outlook
-from cocobandits.policies.coco.information import best_mixture
 from cocobandits.policies.coco.policy import CocoPolicy
 from support.designs import small
 
@@ -53,7 +52,7 @@ def evidence_of(log_weights, table):
         jnp.asarray(weights @ table.regret), jnp.asarray(np.tensordot(weights, table.joint, 1))
     )
     each = jnp.asarray(table.joint.sum(axis=1))
-    return Evidence(jnp.asarray(log_weights), each, outlook, NONE_YET)
+    return UserReadings(jnp.asarray(log_weights), each, outlook, NONE_YET)
 
 
 def motives_of(log_weights, table):
@@ -205,12 +204,12 @@ def read_all(rule, particles, log_weights, statistics):
         return each(particles), rule.read_together(belief)
 
     num_rewards = jnp.sum(statistics.count)
-    return Evidence(log_weights, *read(particles, log_weights), num_rewards)
+    return UserReadings(log_weights, *read(particles, log_weights), num_rewards)
 
 
 def test_without_the_population_it_is_ids_on_the_mixture():
     """Ask the particles one by one, average with numpy, and run ordinary IDS on that."""
-    rule = CoInformationDirectedSampling.for_model(MODEL, 0.0)
+    rule = CoInformationDirectedSampling(MODEL.reward_grid, 0.0)
     particles = 2 * jax.random.normal(jax.random.key(3), (4, 9))
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     statistics = Statistics.empty(2).add(0, 0.2)
@@ -243,7 +242,7 @@ def test_informations_match_monte_carlo():
 
     Bins can only lose information, and 12 of them lose little where noise is wide.
     """
-    rule = CoInformationDirectedSampling.for_model(MODEL, 1.0)
+    rule = CoInformationDirectedSampling(MODEL.reward_grid, 1.0)
     particles = 2 * jax.random.normal(jax.random.key(3), (4, 9))
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     statistics = Statistics.empty(2).add(0, 0.2)
@@ -290,24 +289,24 @@ def served_study(policy="coids", grid=GRID) -> Study:
 
 
 def test_explanation_prints_what_is_believed_and_why_it_is_chosen():
-    # In 64 bits, since regret is read off the mixture of particles and means off each of them.
+    # In 64 bits, since regret comes from the mixture of particles and means from each of them.
     study = served_study(grid=replace(GRID, precision="double"))
-    told = study.explain("anna")
-    lines = str(told).splitlines()
+    explained = study.explain("anna")
+    lines = str(explained).splitlines()
     assert len(lines) == 1 + 3 + 3 + 3
     assert words_of(lines[0]) >= {"mean", "P(best)", "noise", "person", "population", "total"}
     assert "nats told about" in lines[5]
     assert words_of(lines[6]) >= {"loss", "user", "population", "reward", "later"}
     assert [line.split()[0] for line in lines[7:]] == ["a", "b", "c"]
     probabilities = study.decide("anna").probabilities
-    for arm, row in zip(told.arms, lines[7:], strict=True):
-        motive = told.arms[arm].motive
+    for arm, row in zip(explained.arms, lines[7:], strict=True):
+        motive = explained.arms[arm].motive
         assert motive.probability == pytest.approx(probabilities[arm], abs=1e-9)
         assert float(row.split()[4]) == pytest.approx(probabilities[arm], abs=6e-4)
         assert min(motive.regret, motive.about_person, motive.about_population) >= 0
     # Regret is in units of reward: the arm of the best mean has the smallest.
-    means = {arm: told.arms[arm].mean for arm in told.arms}
-    regrets = {arm: told.arms[arm].motive.regret for arm in told.arms}
+    means = {arm: explained.arms[arm].mean for arm in explained.arms}
+    regrets = {arm: explained.arms[arm].motive.regret for arm in explained.arms}
     best, worst = max(means, key=means.get), min(means, key=means.get)
     assert regrets[worst] - regrets[best] == pytest.approx(means[best] - means[worst], rel=1e-9)
 
@@ -317,9 +316,9 @@ def words_of(line):
 
 
 def test_policies_that_weigh_no_information_give_no_motive():
-    told = served_study(policy="npm-ts").explain("anna")
-    assert all(arm.motive is None for arm in told.arms.values())
-    assert len(str(told).splitlines()) == 4
+    explained = served_study(policy="npm-ts").explain("anna")
+    assert all(arm.motive is None for arm in explained.arms.values())
+    assert len(str(explained).splitlines()) == 4
 
 
 @pytest.mark.parametrize("weight", [-0.1, math.nan, math.inf])

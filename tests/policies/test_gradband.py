@@ -199,7 +199,7 @@ def test_expected_product_is_the_slope_of_the_expected_reward():
         rows = Statistics(*map(jnp.asarray, sums))
         arms, _, rewards = zip(*(sequence[number - 1] for sequence in everything), strict=True)
         added = Added(jnp.array(arms), jnp.array(rewards))
-        lessons = teach(lessons, tables, jnp.array(0), added, policy._told)
+        lessons = teach(lessons, tables, jnp.array(0), added, policy._constants)
         pairs = zip(tables, rows, strict=True)
         tables = Statistics(*(table.at[:, 0].set(row) for table, row in pairs))
     weights = np.array([sequence_probability(sequence, 0.9) for sequence in everything])

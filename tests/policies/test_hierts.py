@@ -11,8 +11,8 @@ from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
 from cocobandits.models.linear_mixed import mixed_model_log_evidence
 from cocobandits.policies.base import Problem
-from cocobandits.policies.baselines.hierts import HierTS, HierTsPolicy
-from cocobandits.policies.baselines.mtts import MTTS, MttsPolicy
+from cocobandits.policies.baselines.hierts import HierTS
+from cocobandits.policies.baselines.mtts import MTTS, HierarchyPolicy, MttsPolicy
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
@@ -40,7 +40,7 @@ def policy(request):
 
 
 def policy_of(name):
-    policy = HierTsPolicy(PROBLEM, SETTINGS[name])
+    policy = HierarchyPolicy(PROBLEM, SETTINGS[name])
     if name == "tied":
         policy.model = replace(policy.model, user_covariance=jnp.array(COVARIANCE))
     return Session(policy)
@@ -220,8 +220,8 @@ def test_it_is_mtts_without_a_context():
     """MTTS with one constant per arm, and the same covariance to fit."""
     constants = np.zeros((3, 3, 4))
     constants[:, :, 0] = np.eye(3)
-    told = MTTS(constants.tolist(), 0.2, 0.6, 0.4, prior_users=2.5)
-    policies = HierTsPolicy(PROBLEM, FITTED), MttsPolicy(PROBLEM, told)
+    constant = MTTS(constants.tolist(), 0.2, 0.6, 0.4, prior_users=2.5)
+    policies = HierarchyPolicy(PROBLEM, FITTED), MttsPolicy(PROBLEM, constant)
     states = [learned(Session(policy)) for policy in policies]
     for left, right in zip(*map(jax.tree.leaves, states), strict=True):
         np.testing.assert_array_equal(left, right)
@@ -229,8 +229,8 @@ def test_it_is_mtts_without_a_context():
 
 def test_fit_is_a_step_of_em():
     """E[δδᵀ] of users with rewards, from the dense Gaussian of the common mean and all users."""
-    known = learned(Session(HierTsPolicy(PROBLEM, replace(FITTED, prior_users=None))))
-    state, _ = Session(HierTsPolicy(PROBLEM, FITTED)).update(
+    known = learned(Session(HierarchyPolicy(PROBLEM, replace(FITTED, prior_users=None))))
+    state, _ = Session(HierarchyPolicy(PROBLEM, FITTED)).update(
         jax.random.key(0), known, 0, known.users.of(0)[1]
     )
     mean, covariance = dense_joint(FITTED, HISTORIES)
@@ -245,14 +245,14 @@ def test_fit_is_a_step_of_em():
     assert abs(float(state.covariance[0, 1])) > 0.01
     expected = dense_posterior(FITTED, HISTORIES, deviations=np.asarray(state.covariance))
     for user, (mean, covariance) in enumerate(expected[1:]):
-        found, spread = belief_of(Session(HierTsPolicy(PROBLEM, FITTED)), state, user)
+        found, spread = belief_of(Session(HierarchyPolicy(PROBLEM, FITTED)), state, user)
         np.testing.assert_allclose(found, mean, atol=1e-10)
         np.testing.assert_allclose(spread, covariance, atol=1e-10)
 
 
 def test_fit_settles_where_the_evidence_is_highest():
     """The slope of log p - ½ ν (log|Σ| + tr(Σ₀ Σ⁻¹)) vanishes there, and not at the start."""
-    policy = Session(HierTsPolicy(PROBLEM, FITTED))
+    policy = Session(HierarchyPolicy(PROBLEM, FITTED))
     state = policy.init(jax.random.key(0))
     generator = np.random.default_rng(1)
     draws = generator.multivariate_normal([0.3, 0.0, -0.2], COVARIANCE, 30)
@@ -285,7 +285,7 @@ def test_fit_settles_where_the_evidence_is_highest():
 
 
 def test_a_fitted_covariance_knows_nothing_of_a_new_arm():
-    policy = Session(HierTsPolicy(PROBLEM, FITTED))
+    policy = Session(HierarchyPolicy(PROBLEM, FITTED))
     state = learned(policy)
     wider, more = policy.add_arm(jax.random.key(0), state)
     np.testing.assert_array_equal(more.covariance[:3, :3], state.covariance)

@@ -9,9 +9,8 @@ import pytest
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.base import Statistics
-from cocobandits.policies.base import Problem
+from cocobandits.policies.base import Problem, highest_probability
 from cocobandits.policies.baselines.kmtl_ucb import KmtlUCB, KmtlUcbPolicy
-from cocobandits.policies.baselines.ucb import highest_probability
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
@@ -64,8 +63,8 @@ def similarity_of(settings, rows, points, num_arms=3):
     for user, arm, _ in rows:
         # A user's average; the range of rewards is four wide.
         average = np.mean([r for who, what, r in rows if (who, what) == (user, arm)])
-        told = [average / 2] if settings.similarity == "rewards" else []
-        seen[arm].append(np.array([*points[user], *told]))
+        own = [average / 2] if settings.similarity == "rewards" else []
+        seen[arm].append(np.array([*points[user], *own]))
 
     def mean(first, second):
         bandwidth = settings.similarity_bandwidth
@@ -182,7 +181,7 @@ def test_ties_share_equally():
     state = policy.enrol(policy.init(jax.random.key(0)), jnp.asarray(CONTEXTS[0]))
     np.testing.assert_array_equal(policy.probabilities(state, 0), np.full(3, 1 / 3))
     scores = jnp.array([0.3, 0.7, 0.7, -1.0])
-    np.testing.assert_array_equal(highest_probability(scores), [0.0, 0.5, 0.5, 0.0])
+    np.testing.assert_array_equal(highest_probability(scores, None), [0.0, 0.5, 0.5, 0.0])
     np.testing.assert_array_equal(highest_probability(scores, (0, 2, 3)), [0.0, 1.0, 0.0])
 
 

@@ -106,7 +106,7 @@ def test_population_matches_the_dense_joint_gaussian(policy):
     """At any time, whoever is still being served."""
     for number, state in enumerate(states(policy)):
         mean, variance = dense_arms(HISTORIES[:number], 0)
-        found = meta_ts.population(state.users.statistics, policy._told)
+        found = meta_ts.population(state.users.statistics, policy._constants)
         np.testing.assert_allclose(found.mean, mean, atol=1e-10)
         np.testing.assert_allclose(found.variance, variance, atol=1e-10)
 
@@ -121,7 +121,7 @@ def test_ada_ts_starts_and_goes_on_as_the_dense_joint_gaussian():
         expected = dense_arms(HISTORIES[: user + 1], 1 + user)
         belief = meta_ts.posterior(state.users, state.priors, user, jnp.array(NOISE))
         np.testing.assert_allclose(read_normals(belief), expected, atol=1e-10)
-        # What is read off the state before is the belief about this user too.
+        # The belief that the state before implies is the one about this user too.
         own = statistics_of(HISTORIES[user])
         readings = policy.read(before, NOBODY, own, read_normals)
         np.testing.assert_allclose([leaf[0] for leaf in readings.values], expected, atol=1e-10)
@@ -146,7 +146,7 @@ def test_meta_ts_is_ada_ts_once_its_draws_are_averaged_out():
     state = served(policy)
     keys = jax.vmap(jax.random.key_data)(jax.random.split(jax.random.key(8), 4000))
     start = jax.jit(
-        jax.vmap(lambda key: meta_ts._start(state.users, key, policy._told, is_drawn=True))
+        jax.vmap(lambda key: meta_ts._start(state.users, key, policy._constants, is_drawn=True))
     )(keys)
     draws = np.asarray(start.mean)
     mean, variance = dense_arms(HISTORIES, 5)
@@ -213,7 +213,7 @@ def test_only_the_arms_given_are_compared(policy):
 def test_a_new_arm_is_as_if_it_had_always_been_there(policy):
     """Nobody was given it, so that it makes no difference when it came."""
     wider, more = policy.add_arm(KEY, served(policy))
-    always = build(policy.is_drawn, PROBLEM.with_arm())
+    always = build(policy.settings.is_drawn, PROBLEM.with_arm())
     expected = served(always)
     for left, right in zip(more.priors, expected.priors, strict=True):
         np.testing.assert_allclose(left[:4], right[:4], atol=1e-14)

@@ -15,10 +15,10 @@ from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.models.rewards import RewardGrid
 from cocobandits.policies.base import Problem
-from cocobandits.policies.coco.acquisition import Evidence
-from cocobandits.policies.coco.coids import CoInformationDirectedSampling, Outlook
-from cocobandits.policies.coco.information import best_mixture
-from cocobandits.policies.coco.planned import (
+from cocobandits.policies.coco.acquisition import UserReadings, best_mixture
+from cocobandits.policies.coco.coids import (
+    CoInformationDirectedSampling,
+    Outlook,
     PlannedInformationDirectedSampling,
     PlannedReading,
 )
@@ -56,7 +56,7 @@ def random_case(seed):
 
 
 def evidence_of(log_weights, table, num_rewards=0.0):
-    """Hand out what is read off every particle, and off the mixture of them."""
+    """Return given readings of every particle, and of the mixture of them."""
     weights = share_of(log_weights)
     reading = PlannedReading(
         *(jnp.asarray(part) for part in (table.joint.sum(axis=1), table.mean, table.after))
@@ -64,7 +64,7 @@ def evidence_of(log_weights, table, num_rewards=0.0):
     outlook = Outlook(
         jnp.asarray(weights @ table.regret), jnp.asarray(np.tensordot(weights, table.joint, 1))
     )
-    return Evidence(jnp.asarray(log_weights), reading, outlook, jnp.asarray(float(num_rewards)))
+    return UserReadings(jnp.asarray(log_weights), reading, outlook, jnp.asarray(float(num_rewards)))
 
 
 def motives_of(log_weights, table, num_rewards=0.0):
@@ -187,7 +187,7 @@ MODEL = LogDensityModel(LogDensityConfig(2, (), Axis(-1.0, 1.5, 4), reward_noise
 
 def test_worth_of_the_population_is_never_negative_on_the_grid():
     """Who knows the particle plans better, whatever the user has said."""
-    rule = PlannedInformationDirectedSampling.for_model(MODEL, 4, 1.0)
+    rule = PlannedInformationDirectedSampling(MODEL.reward_grid, 4, 1.0)
     particles = 2 * jax.random.normal(jax.random.key(3), (5, 9))
     log_weights = jnp.log(jnp.array([0.3, 0.3, 0.2, 0.1, 0.1]))
     read = jax.jit(
@@ -205,7 +205,7 @@ def test_worth_of_the_population_is_never_negative_on_the_grid():
         mean, after = np.asarray(readings.mean), np.asarray(readings.after)
         # Means after a reward average to the means before it.
         np.testing.assert_allclose(after.sum(axis=3), np.stack([mean, mean], axis=2), atol=2e-3)
-        evidence = Evidence(log_weights, readings, None, jnp.sum(statistics.count))
+        evidence = UserReadings(log_weights, readings, None, jnp.sum(statistics.count))
         loss, worth = rule._plan(evidence)
         assert float(worth) > 1e-4
         assert float(jnp.min(loss)) == 0.0
@@ -232,8 +232,8 @@ def test_the_last_step_earns_and_is_explained():
     enrol("anna")
     study.reward(study.decide("anna").id, 25.0)
     enrol("bob")
-    told = study.explain("bob").arms
-    best = max(told, key=lambda arm: told[arm].mean)
+    explained = study.explain("bob").arms
+    best = max(explained, key=lambda arm: explained[arm].mean)
     assert study.decide("bob").arm == best
-    assert told[best].motive.for_reward == 1.0
-    assert told[best].motive.for_person == told[best].motive.for_population == 0.0
+    assert explained[best].motive.for_reward == 1.0
+    assert explained[best].motive.for_person == explained[best].motive.for_population == 0.0

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import FrozenInstanceError, dataclass, fields, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, fields, replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -72,9 +72,9 @@ def test_settings_are_frozen_and_hashable(kind):
     settings = kind()
     assert hash(settings) == hash(kind())
     assert settings == kind()
-    for name, value in settings.values().items():
+    for each in fields(settings):
         with pytest.raises(FrozenInstanceError):
-            setattr(settings, name, value)
+            setattr(settings, each.name, getattr(settings, each.name))
 
 
 def test_name_selects_the_default_settings(kind):
@@ -184,7 +184,7 @@ def with_value(kind, name, value):
 
 
 def may_be(name, value):
-    """Tell which of these are right after all."""
+    """Check which of these are right after all."""
     if value is None:
         return name in OPTIONAL
     return isinstance(value, float) and value == -1e300 and name.endswith("_mean")
@@ -209,8 +209,8 @@ def test_wrong_designs_are_refused_by_name(value):
 
 @pytest.mark.parametrize("kind", [Mixture, LogDensity, PaperLogDensity])
 def test_there_is_no_half_precision(kind):
-    told = r"precision in \('single', 'double'\); got precision='half'. Choose one"
-    with pytest.raises(ConfigurationError, match=told):
+    message = r"precision in \('single', 'double'\); got precision='half'. Choose one"
+    with pytest.raises(ConfigurationError, match=message):
         with_value(kind, "precision", "half")
 
 
@@ -284,10 +284,6 @@ class FavouriteArm(PolicySettings):
 class FavouritePolicy(PlainPolicy):
     """Decide from the counts of all users."""
 
-    def __init__(self, problem, settings):
-        super().__init__(problem)
-        self.settings = settings
-
     def probabilities(self, state, users, user, arms=None):
         """Share decisions out by counts."""
         del state, user
@@ -296,10 +292,6 @@ class FavouritePolicy(PlainPolicy):
         rest = (1 - self.settings.share) / max(len(counts) - 1, 1)
         weights = jnp.full(len(counts), rest).at[jnp.argmax(counts)].set(self.settings.share)
         return weights / weights.sum()
-
-    def widened(self, problem):
-        """Make the same policy for a problem with another arm."""
-        return FavouritePolicy(problem, self.settings)
 
 
 class CoinEnvironment(Environment):
@@ -334,7 +326,7 @@ def favourite_study():
 
 def test_record_of_a_policy_from_outside_has_defaults():
     assert (FavouriteArm.name, FavouriteArm.label) == ("favourite-arm", "FavouriteArm")
-    assert FavouriteArm().values() == {"share": 0.7}
+    assert asdict(FavouriteArm()) == {"share": 0.7}
     assert not FavouriteArm.is_learner
     assert FavouriteArm.name not in policy_names()
 

@@ -47,12 +47,8 @@ class Village(Environment):
 class Last(PolicySettings):
     """Give the last arm to everybody."""
 
-    def build(self, problem):
-        """Build the policy for a problem."""
-        return LastPolicy(problem)
 
-
-class LastPolicy(PlainPolicy):
+class LastPolicy(PlainPolicy, settings=Last):
     """The policy itself."""
 
     def probabilities(self, state, users, user, arms=None):
@@ -60,10 +56,6 @@ class LastPolicy(PlainPolicy):
         del state, users, user
         num_arms = self.problem.num_arms if arms is None else len(arms)
         return jnp.zeros(num_arms).at[-1].set(1.0)
-
-    def widened(self, problem):
-        """Make the same policy for a problem with another arm."""
-        return LastPolicy(problem)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ def read_best(belief):
 def slow_probabilities(study, context, statistics):
     """Ask every particle, and weigh its answer by how well it explains the newcomer."""
     users = study._learner.users
-    readings = study._policy.read(study._state, users, context, statistics, read_best)
+    readings = study._policy.read(study._state, users, (context, statistics), read_best)
     logs = np.array(readings.log_weights)
     posterior = study._state
     if posterior is not None:

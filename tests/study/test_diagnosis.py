@@ -94,7 +94,7 @@ def test_mixed_model_in_use_is_held_to_its_own_predictions(policy):
     for user, value in REWARDS:
         arm = study.design.arms.index(study.decide(user).arm)
         context, statistics = users_of(study).of(study.users.index(user))
-        belief = study._policy._belief(study._state, context, statistics)
+        belief = study._policy._belief(study._state, (context, statistics))
         reward = study.design.standardise(value)
         expected += math.log(belief.predictive(jnp.array([reward]))[arm, 0])
         study.reward(study.decide(user).id, value)

@@ -79,7 +79,7 @@ def shares_at_the_ends_of_intervals(study, user):
         return belief.cumulative(jnp.asarray(ends.ravel()))
 
     users = study._learner.users
-    log_weights, cumulative = study._policy.read(study._state, users, context, statistics, read)
+    log_weights, cumulative = study._policy.read(study._state, users, (context, statistics), read)
     average = np.tensordot(np.exp(log_weights), np.asarray(cumulative), axes=1)
     return np.array([average[0, :2], average[1, 2:]])
 

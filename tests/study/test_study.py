@@ -220,7 +220,7 @@ def test_total_uncertainty_is_the_variance_of_the_next_reward():
         return belief.predictive(rewards)
 
     users = study._learner.users
-    log_weights, densities = study._policy.read(study._state, users, context, statistics, read)
+    log_weights, densities = study._policy.read(study._state, users, (context, statistics), read)
     density = np.tensordot(np.exp(log_weights), np.asarray(densities), axes=1)
     step = float(rewards[1] - rewards[0])
     mean = (density * np.asarray(rewards)).sum(axis=1) * step

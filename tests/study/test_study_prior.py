@@ -79,7 +79,7 @@ def test_population_shows_the_average_belief_about_newcomers(policy):
     encoded = jnp.array([-0.75, 1.0])  # 0.5 on the scale from 0 to 4, and the second category
     empty = study._learner.users.of(200)[1]
     users = study._learner.users
-    log_weights, cumulative = study._policy.read(study._state, users, encoded, empty, read)
+    log_weights, cumulative = study._policy.read(study._state, users, (encoded, empty), read)
     shares = np.exp(log_weights) / np.exp(log_weights).sum()
     expected = np.diff(np.tensordot(shares, np.asarray(cumulative), axes=1), axis=1)
     for number, arm in enumerate(study.design.arms):

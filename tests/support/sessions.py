@@ -120,7 +120,7 @@ class Session:
 
     def read(self, state, context, statistics, read_fn):
         """Apply a function to every particle's belief."""
-        return self.policy.read(state.own, state.users, context, statistics, read_fn)
+        return self.policy.read(state.own, state.users, (context, statistics), read_fn)
 
     def prior(self, state, context):
         """Return the belief about a new user."""

@@ -1,1 +1,1 @@
-"""Policies: told who enrolled and whose statistics changed, they give probabilities over arms."""
+"""Policies: users and their rewards go in, probabilities of arms come out."""

@@ -1,4 +1,4 @@
-"""The contract that every policy meets, and what a policy may be asked to explain.
+"""The contract that every policy meets.
 
 A policy is a learner with a pure interface: a state goes in, a state comes out. The study owns the
 table of users and passes it in; a policy keeps no copy. `enrol` follows a new user, `update` a
@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.inference.smc import SmcInfo
@@ -25,6 +25,14 @@ from cocobandits.types import ArmVector, LogWeights, PossibleContext, RngKey
 S = TypeVar("S")
 # Numbers of the arms that can be chosen, in rising order; None for all.
 Arms = tuple[int, ...] | None
+ArmIndices = Int[Array, " chosen"] | None
+UserIndex = Int[ArrayLike, ""]
+# A context and the rewards, as `UserTable.of` returns them.
+UserData = tuple[PossibleContext, Statistics]
+ReadFn = Callable[[Belief], Any]
+
+# Scores closer than this are a tie: only rounding separates them.
+_TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,11 @@ class Problem:
             )
         return self.reward_noise
 
+    def proxy_deviation(self) -> float:
+        """Return the noise, as `known_noise` does; half of the range if rewards are yes or no."""
+        low, high = self.reward_range
+        return (high - low) / 2 if self.rewards == "bernoulli" else self.known_noise()
+
 
 class Readings(NamedTuple):
     """Values computed from the belief of every particle, with the particles' weights.
@@ -72,6 +85,11 @@ class Readings(NamedTuple):
 
     log_weights: LogWeights
     values: Any
+
+    @classmethod
+    def of_one(cls, values: Any) -> "Readings":
+        """Make the readings of a policy with one belief."""
+        return cls(jnp.zeros(1), jax.tree.map(lambda leaf: leaf[None], values))
 
 
 class Step(NamedTuple):
@@ -93,10 +111,21 @@ class History(NamedTuple):
 class Policy(ABC, Generic[S]):
     """One way of choosing arms. `S` is its state, a tree of arrays; None if it needs no memory.
 
-    `users` is always the study's table as it is now. Rows are numbered in the order of enrolment.
+    `settings` are the `PolicySettings` that built it. `users` is always the study's table as it is
+    now, with rows in the order of enrolment.
     """
 
-    problem: Problem
+    settings: Any
+
+    def __init_subclass__(cls, settings: Any = None, **arguments: Any) -> None:
+        """Let settings of a class build this policy, if one is named in the header."""
+        super().__init_subclass__(**arguments)
+        if settings is not None:
+            settings.policy = cls
+
+    def __init__(self, problem: Problem, settings: Any) -> None:
+        self.problem = problem
+        self.settings = settings
 
     @abstractmethod
     def init(self, rng_key: RngKey) -> S:
@@ -109,7 +138,6 @@ class Policy(ABC, Generic[S]):
 
     def enrol(self, state: S, users: UserTable) -> S:
         """Follow the enrolment of the last user of the table."""
-        del users
         return state
 
     @abstractmethod
@@ -121,28 +149,17 @@ class Policy(ABC, Generic[S]):
         """
 
     def revise(
-        self, rng_key: RngKey, state: S, change: Change, history: "History"
+        self, rng_key: RngKey, state: S, change: Change, history: History
     ) -> tuple[S, SmcInfo | None]:
-        """Learn from a correction, a withdrawal or another context; by default as from a reward.
-
-        Raises:
-            NumericalError: the change cannot be explained; the state given stays valid.
-        """
-        del history
+        """Learn from a correction, a withdrawal or another context; by default as `update` does."""
         return self.update(rng_key, state, change)
 
     def reweigh(self, rng_key: RngKey, state: S, change: Change) -> tuple[S, SmcInfo | None, bool]:
-        """Learn as `update` does, but never move particles; the last value says if moves are due.
-
-        A policy without particles has none to move.
-
-        Raises:
-            NumericalError: the change cannot be explained; the state given stays valid.
-        """
+        """Learn as `update` does, but move no particles; the last value says if moves are due."""
         return *self.update(rng_key, state, change), False
 
     @abstractmethod
-    def probabilities(self, state: S, users: UserTable, user: int, arms: Arms = None) -> ArmVector:
+    def probabilities(self, state: S, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute the exact probability of each arm for a user.
 
         With `arms`, at least two numbers in rising order, only these can be chosen: one probability
@@ -151,7 +168,7 @@ class Policy(ABC, Generic[S]):
 
     @abstractmethod
     def add_arm(
-        self, rng_key: RngKey, state: S, users: UserTable, history: "History"
+        self, rng_key: RngKey, state: S, users: UserTable, history: History
     ) -> tuple["Policy[S]", S]:
         """Make the policy and the state of the same study with one more arm, the last.
 
@@ -161,77 +178,53 @@ class Policy(ABC, Generic[S]):
             UnsupportedError: the policy was configured for the present arms.
         """
 
-    def read(
-        self,
-        state: S,
-        users: UserTable,
-        context: PossibleContext,
-        statistics: Statistics,
-        read_fn: Callable[[Belief], Any],
-    ) -> Readings | None:
+    def widened(self) -> Any:
+        """Build the same policy for a problem with one more arm.
+
+        Raises:
+            UnsupportedError: the policy was configured for the present arms.
+        """
+        return self.settings.build(self.problem.with_arm())
+
+    def read(self, state: S, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings | None:
         """Apply a function to every particle's belief; None for a policy without beliefs.
 
         `read_fn` must be hashable and the same object in every call, or it is compiled again.
         """
-        del state, users, context, statistics, read_fn
         return None
 
-    def motives(self, state: S, users: UserTable, user: int, arms: Arms = None) -> Motives | None:
+    def motives(self, state: S, users: UserTable, user: int, arms: Arms) -> Motives | None:
         """Split the probabilities for a user by purpose; None for a policy that cannot."""
-        del state, users, user, arms
         return None
 
     def hyperparameters(self, state: S) -> Readings | None:
         """Return the hyperparameters that every particle has learned; None if there are none."""
-        del state
         return None
 
     def log_evidence(self, state: S) -> float | None:
         """Return the log of p(all rewards) under the model; None for a policy without particles."""
-        del state
         return None
 
     def prior(self, state: S, users: UserTable, context: PossibleContext) -> Belief | None:
         """Return the belief about a new user; None for a policy without beliefs."""
-        del state, users, context
         return None
-
-
-def with_rows(state: S, num_rows: int) -> S:
-    """Pad every array of a state with zeros to as many rows; numbers stay as they are."""
-
-    def pad(rows: Array) -> Array:
-        if rows.ndim == 0 or len(rows) == num_rows:
-            return rows
-        return jnp.pad(rows, ((0, num_rows - len(rows)),) + ((0, 0),) * (rows.ndim - 1))
-
-    return jax.tree.map(pad, state)
 
 
 class PlainPolicy(Policy[None]):
     """A policy that decides from the table of users alone."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
 
     def init(self, rng_key: RngKey) -> None:
         """Keep nothing."""
 
     def update(self, rng_key: RngKey, state: None, change: Change) -> tuple[None, None]:
         """Keep nothing: the table has it all."""
-        del rng_key, state, change
         return None, None
 
     def add_arm(
         self, rng_key: RngKey, state: None, users: UserTable, history: History
-    ) -> tuple["Policy[None]", None]:
-        """Go on with one more arm."""
-        del rng_key, state, users, history
-        return self.widened(self.problem.with_arm()), None
-
-    @abstractmethod
-    def widened(self, problem: Problem) -> "Policy[None]":
-        """Make the same policy for a problem with another arm."""
+    ) -> tuple[Policy[None], None]:
+        """Continue with one more arm."""
+        return self.widened(), None
 
 
 class SequentialPolicy(Policy[S]):
@@ -241,22 +234,20 @@ class SequentialPolicy(Policy[S]):
     from all rewards in their order, which is exact.
     """
 
+    def enrol(self, state: S, users: UserTable) -> S:
+        """Make room for as many users as the table has."""
+        return with_rows(state, len(users.contexts))
+
     def revise(self, rng_key: RngKey, state: S, change: Change, history: History) -> tuple[S, None]:
         """Refit."""
-        del rng_key, state
         return self.refit(change.applied(), history), None
 
     def add_arm(
         self, rng_key: RngKey, state: S, users: UserTable, history: History
-    ) -> tuple["SequentialPolicy[S]", S]:
+    ) -> tuple[Policy[S], S]:
         """Refit with one more arm, as if it had always been there."""
-        del rng_key, state
-        wider = self.widened(self.problem.with_arm())
+        wider = self.widened()
         return wider, wider.refit(users, history)
-
-    @abstractmethod
-    def widened(self, problem: Problem) -> "SequentialPolicy[S]":
-        """Make the same policy for a problem with another arm."""
 
     def refit(self, users: UserTable, history: History) -> S:
         """Learn from all enrolments and rewards, one after another, at today's contexts."""
@@ -272,3 +263,31 @@ class SequentialPolicy(Policy[S]):
                 state, _ = self.update(step.rng_key, state, change)
                 table = change.applied()
         return state
+
+
+def with_rows(state: S, num_rows: int) -> S:
+    """Pad every array of a state with zeros to as many rows; numbers stay as they are."""
+
+    def pad(rows: Array) -> Array:
+        if rows.ndim == 0 or len(rows) == num_rows:
+            return rows
+        return jnp.pad(rows, ((0, num_rows - len(rows)),) + ((0, 0),) * (rows.ndim - 1))
+
+    return jax.tree.map(pad, state)
+
+
+def highest_probability(scores: ArmVector, arms: Arms) -> Float[Array, " chosen"]:
+    """Share probability one equally among the highest scores of the arms that can be chosen."""
+    return _share(scores if arms is None else scores[jnp.asarray(arms)])
+
+
+@jax.jit
+def _share(scores: ArmVector) -> ArmVector:
+    is_highest = scores >= jnp.max(scores) - _TIE
+    return is_highest / jnp.sum(is_highest)
+
+
+@jax.jit
+def best_probability(belief: Belief, arms: Any) -> ArmVector:
+    """Compute P(arm is best), among some arms if they are given."""
+    return (belief if arms is None else belief.among(arms)).best_probability()

@@ -1,14 +1,13 @@
 """A policy's settings class is its record: constructor, stored settings, label, line, assumption.
 
-`@description(...)` makes a class of settings a frozen dataclass and writes down what the rest of
-the package asks about a policy. A policy from outside the package derives from `PolicySettings`
-and needs nothing else: everything in the record has a default.
+`@description(...)` makes a class of settings a frozen dataclass with the record of a policy. A
+policy from outside the package derives from `PolicySettings`, where the record has defaults.
 """
 
 import re
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from cocobandits.display import DEFAULT_LINE, Line
@@ -48,7 +47,7 @@ class PolicySettings(ABC):
 
     Attributes:
         name: by which studies and suites select it with default settings.
-        label: in tables and figures.
+        label: in tables and figures; by default the name of the class.
         line: in figures.
         chooses: how it chooses, in a few words.
         knows: what it knows or learns of the population, in a few words.
@@ -58,6 +57,7 @@ class PolicySettings(ABC):
             applicable; empty if nobody has tried.
         published: what the paper's own table says.
         is_learner: whether it learns a population model with particles.
+        policy: the class that is built; it names its settings: `class P(Policy, settings=S)`.
     """
 
     name: ClassVar[str] = "policy"
@@ -70,6 +70,7 @@ class PolicySettings(ABC):
     table_one: ClassVar[str] = ""
     published: ClassVar[str] = ""
     is_learner: ClassVar[bool] = False
+    policy: ClassVar[type[Policy[Any]]]
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -78,22 +79,17 @@ class PolicySettings(ABC):
         if "label" not in vars(cls):
             cls.label = cls.__name__
 
-    @abstractmethod
     def build(self, problem: Problem) -> Policy[Any]:
-        """Build the policy for a problem.
+        """Build the policy for a problem; by default the one that names these settings.
 
         Raises:
             ConfigurationError: the settings do not fit the problem.
         """
+        return self.policy(problem, self)
 
     def informed(self, facts: Facts) -> "PolicySettings":
         """Return settings that make use of what a simulation knows; by default none."""
-        del facts
         return self
-
-    def values(self) -> dict[str, Any]:
-        """List the settings by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass_transform(frozen_default=True)

@@ -1,25 +1,32 @@
 """Policies under a population that is given, not learned: `Uniform`, `IndTS` and the oracles."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import jax
+import jax.numpy as jnp
 
 from cocobandits.checks import check_whole
 from cocobandits.display import Line
-from cocobandits.errors import ConfigurationError
+from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.chances import ChanceMixture, ChanceModel
 from cocobandits.models.features import num_terms
 from cocobandits.models.flat import FlatModel
+from cocobandits.models.gaussian_belief import GaussianBelief
 from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
-from cocobandits.policies.base import Policy, Problem
+from cocobandits.models.histories import UserTable
+from cocobandits.policies.base import Arms, PlainPolicy, Problem, ReadFn, Readings, UserData
 from cocobandits.policies.description import Facts, PolicySettings, Population, description
-from cocobandits.policies.fixed_prior import FixedPriorPolicy
-from cocobandits.policies.planner import PlannerPolicy
-from cocobandits.policies.uniform import UniformPolicy
+from cocobandits.types import ArmVector, PossibleContext, Scalar
+
+# Values of plans closer than this are a tie: only rounding separates them.
+_TIE = 1e-9
 
 
 @description(
     "uniform",
-    label="Uniform",
     line=Line("#999999", (0, (6, 5)), 0.9),
     table_one="--/---",
     chooses="every arm with the same probability",
@@ -28,9 +35,14 @@ from cocobandits.policies.uniform import UniformPolicy
 class Uniform(PolicySettings):
     """Every arm with the same probability: the control of a randomised study."""
 
-    def build(self, problem: Problem) -> Policy[Any]:
-        """Build the policy for a problem."""
-        return UniformPolicy(problem)
+
+class UniformPolicy(PlainPolicy, settings=Uniform):
+    """Choose without looking."""
+
+    def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
+        """Give the same to every arm that can be chosen."""
+        num_arms = self.problem.num_arms if arms is None else len(arms)
+        return jnp.full(num_arms, 1.0 / num_arms)
 
 
 @description(
@@ -45,12 +57,8 @@ class Uniform(PolicySettings):
 class IndTS(PolicySettings):
     """The paper's Ind-TS: Thompson sampling from each user's own rewards alone."""
 
-    def build(self, problem: Problem) -> Policy[Any]:
-        """Build the policy for a problem.
-
-        Raises:
-            ConfigurationError: the noise is not known.
-        """
+    def build(self, problem: Problem) -> "FixedPriorPolicy":
+        """Build the policy for a problem."""
         if problem.rewards == "bernoulli":
             unknown = ChanceMixture.unknown(problem.num_arms, num_terms(problem.features))
             model = ChanceModel(unknown, problem.features, problem.reward_range)
@@ -83,12 +91,8 @@ class OracleTS(PolicySettings):
                 f"population={self.population!r}. Change it, or leave it out."
             )
 
-    def build(self, problem: Problem) -> Policy[Any]:
-        """Build the policy for a problem.
-
-        Raises:
-            ConfigurationError: the population is missing or does not fit.
-        """
+    def build(self, problem: Problem) -> "FixedPriorPolicy":
+        """Build the policy for a problem."""
         return FixedPriorPolicy(problem, self.model(problem))
 
     def informed(self, facts: Facts) -> "OracleTS":
@@ -125,6 +129,66 @@ class OracleTS(PolicySettings):
         )
 
 
+class FixedPriorPolicy(PlainPolicy):
+    """Condition a fixed population on each user, and play each arm as often as it is best."""
+
+    def __init__(self, problem: Problem, model: PopulationModel) -> None:
+        super().__init__(problem, None)  # `widened` needs no settings
+        self.model = model
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """The range of the population model."""
+        return self.model.mean_range
+
+    def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
+        """Compute P(arm is best) for a user."""
+        chosen = None if arms is None else self.model.selection(arms)
+        return _best_probability(self.model, users.of(jnp.asarray(user)), chosen)
+
+    def widened(self) -> "FixedPriorPolicy":
+        """Widen the model.
+
+        Raises:
+            UnsupportedError: its population was given for the present arms.
+        """
+        wider = self.model.with_arm()
+        if wider is None:
+            raise UnsupportedError(
+                "Expected a population that another arm can be added to; got one that is given for "
+                f"{self.problem.num_arms} arms. Start a new study with a population of all arms."
+            )
+        return FixedPriorPolicy(self.problem.with_arm(), wider)
+
+    def read(self, state: None, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings:
+        """Apply the function to the one belief."""
+        return Readings.of_one(_read(self.model, read_fn, data))
+
+    def prior(self, state: None, users: UserTable, context: PossibleContext) -> Belief:
+        """Return the population itself."""
+        return _marginal(self.model, context)
+
+
+@partial(jax.jit, static_argnames="model")
+def _marginal(model: PopulationModel, context: PossibleContext) -> Belief:
+    return _posterior(model, (context, Statistics.empty(model.num_arms)))
+
+
+@partial(jax.jit, static_argnames="model")
+def _best_probability(model: PopulationModel, data: UserData, arms: Any) -> ArmVector:
+    belief = _posterior(model, data)
+    return (belief if arms is None else belief.among(arms)).best_probability()
+
+
+@partial(jax.jit, static_argnames=("model", "read_fn"))
+def _read(model: PopulationModel, read_fn: ReadFn, data: UserData) -> Any:
+    return read_fn(_posterior(model, data))
+
+
+def _posterior(model: PopulationModel, data: UserData) -> Belief:
+    return model.posterior(jnp.zeros(model.num_parameters), *data)
+
+
 @description(
     "oracle-plan",
     label="Limit (knows the prior)",
@@ -151,12 +215,8 @@ class OraclePlan(OracleTS):
         """Use the true population, and the steps of the simulation."""
         return replace(self, population=facts.population, steps_per_user=facts.steps_per_user)
 
-    def build(self, problem: Problem) -> Policy[Any]:
-        """Build the policy for a problem.
-
-        Raises:
-            ConfigurationError: the population or the number of steps is missing or does not fit.
-        """
+    def build(self, problem: Problem) -> "PlannerPolicy":
+        """Build the policy for a problem."""
         model = self.model(problem)
         assert isinstance(model, GaussianMixtureModel)  # rewards are Gaussian
         if self.steps_per_user is None:
@@ -165,3 +225,47 @@ class OraclePlan(OracleTS):
                 "of each user."
             )
         return PlannerPolicy(problem, model, self.steps_per_user)
+
+
+class PlannerPolicy(FixedPriorPolicy):
+    """Condition the true population on each user, and look one reward ahead.
+
+    With n steps left, the present one included, the arm a with the largest
+
+        E[μ_a] + (n - 1) E[max_b E[μ_b | r_a]]
+
+    is played: one reward is learned from, and the best mean is then played to the end.
+    """
+
+    model: GaussianMixtureModel
+
+    def __init__(self, problem: Problem, model: GaussianMixtureModel, steps_per_user: int) -> None:
+        super().__init__(problem, model)
+        self.steps_per_user = steps_per_user
+
+    def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
+        """Give all probability to the best plan; the lowest arm of a tie."""
+        steps = jnp.asarray(self.steps_per_user, dtype=float)
+        chosen = None if arms is None else self.model.selection(arms)
+        return _best_plan(self.model, steps, users.of(jnp.asarray(user)), chosen)
+
+
+@partial(jax.jit, static_argnames="model")
+def _best_plan(
+    model: GaussianMixtureModel, steps_per_user: Scalar, data: UserData, arms: Any
+) -> ArmVector:
+    belief = _dense_posterior(model, data)
+    belief = belief if arms is None else belief.among(arms)
+    steps_after = jnp.maximum(steps_per_user - jnp.sum(data[1].count), 1.0) - 1.0
+    value = belief.mean() + steps_after * belief.expected_best_mean_after_one()
+    chosen = jnp.argmax(value >= jnp.max(value) - _TIE)
+    return jax.nn.one_hot(chosen, len(value), dtype=value.dtype)
+
+
+def _dense_posterior(model: GaussianMixtureModel, data: UserData) -> GaussianBelief:
+    nothing, context = jnp.zeros(model.num_parameters), data[0]
+    if context.ndim == 1:
+        return model.dense_posterior_at(nothing, *data)
+    beliefs = jax.vmap(model.dense_posterior_at, (None, 0, None))(nothing, *data)
+    evidences = jax.vmap(model.log_evidence_at, (None, 0, None))(nothing, *data)
+    return beliefs.blended(jax.nn.log_softmax(evidences))

@@ -28,8 +28,8 @@ from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.hierts import HierTS
 from cocobandits.policies.baselines.mtts import MTTS
 from cocobandits.policies.coco.descriptions import CoIDS, Learner
-from cocobandits.policies.coco.populations import Mixture, noise_prior, population_model
-from cocobandits.policies.coco.relearning import relearn
+from cocobandits.policies.coco.policy import relearn
+from cocobandits.policies.coco.populations import Mixture, noise_prior
 from cocobandits.policies.description import PolicySettings
 from cocobandits.study.design import StudyDesign
 from cocobandits.types import RngKey, Scalar, Values
@@ -155,14 +155,14 @@ def diagnose(
             f"{problem.rewards!r}, for which there is the mixture alone. Ask without it."
         )
     if log_evidence is None:
-        model = population_model(problem, learner.chosen(problem).settings, learner.num_particles)
+        model = learner.chosen(problem).settings.model(problem, learner.num_particles)
         log_evidence = learn_log_evidence(rng_key, model, users, learner.inference())
     learned: dict[Candidate, float] = {"nonparametric": log_evidence}
     if has_other_model:
         is_mixture = learner.chosen(problem).name == "mixture"
         name: Literal["log-density", "mixture"] = "log-density" if is_mixture else "mixture"
         settings = learner.default_population if is_mixture else Mixture()
-        other = population_model(problem, settings, learner.num_particles)
+        other = settings.model(problem, learner.num_particles)
         other_key = jax.random.fold_in(rng_key, 1)
         learned[name] = learn_log_evidence(other_key, other, users, learner.inference())
     return compare(design, users, learned)

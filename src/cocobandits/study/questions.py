@@ -125,7 +125,7 @@ class Questions(ABC):
         policy, state, arms = self._policy, self._state, self._roster.active
         table = self._learner.users
         context, statistics = table.of(number)
-        readings = self._believing(policy.read(state, table, context, statistics, read_summary))
+        readings = self._believing(policy.read(state, table, (context, statistics), read_summary))
         some = None if len(arms) == len(self.design.arms) else arms
         motives = policy.motives(state, table, number, some) if len(arms) > 1 else None
         return explain(user, self.design, readings, motives_of(self.design, arms, motives))

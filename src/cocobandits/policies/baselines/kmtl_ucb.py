@@ -6,34 +6,26 @@ by kernel ridge regression in which every arm counts the same, however often it 
     k((x, a), (x', a')) = S_aa' exp(-γ_x |x - x'|²),   η = diag(1 / rewards of the row's arm)
     f̂(x, a) = k_xᵀ (ηK + γI)⁻¹ η y,   s²(x, a) = k(x, x) - k_xᵀ (ηK + γI)⁻¹ η k_x
 
-and the arm with the highest f̂ + α s is chosen. S says how alike arms are, estimated from who was
-given them. With E_ij the average of exp(-γ_s |x - x'|²) over the contexts of
-arms i and j, S_ij = exp(-c (E_ii + E_jj - 2 E_ij)). That is what its authors call KMTL-UCB; they
-compare it with arms that are not alike at all (independent). An estimate by rewards is not theirs:
-the same formula, for contexts and users' average rewards together.
+and the arm with the highest f̂ + α s is chosen. S says how alike arms are. As published it is
+estimated from contexts: with E_ij the average of exp(-γ_s |x - x'|²) over the contexts of arms i
+and j, S_ij = exp(-c (E_ii + E_jj - 2 E_ij)). The authors compare it with S = I (independent). The
+estimate by rewards is ours: the same formula, for contexts and users' average rewards together.
 
 Its authors (code: aniketde/MultiTaskLearningContextualBandits) give every arm once at first, choose
 γ, γ_x, γ_s and c by cross-validation, mostly c = 28 or 100, and have α = 0.1 for rewards on [0, 1].
-Here no arm is forced, c = 100, and S is by rewards unless told otherwise; with that c it is near
-the identity, unless arms earn the same. They see a new context at every step and no user twice.
-Here x is a user's features (on [-1, 1], categories one-hot, expected values where some are
-missing), the same at all of the user's steps. Rewards of one user and arm have the same kernel row,
-so they are merged without loss into one row with their average and η = their share of the arm's
-rewards; the state is the table of users alone, and a correction leaves no trace. All users are
-offered the same arms here, so whom an arm was given to, which the published S is about, is the
-policy's own doing: arms that were given in the same contexts it takes for one, whatever they earn.
-With γ_x > 0 and `user_share` = 0 as published, a user is told from others by the context only; a
-`user_share` τ adds τ S_aa' to the kernel of a user with itself, a deviation that is the user's own.
-Ridge regression takes rewards of any law, yes or no included. A decision factors a matrix of as
-many rows as there are pairs of user and arm with rewards, O(rows³).
+Here no arm is forced, c = 100, and S is by rewards by default; with that c it is near the identity,
+unless arms earn the same. They see a new context at every step and no user twice. Here x is a
+user's features (on [-1, 1], categories one-hot, expected values where some are missing), the same
+at all of the user's steps. Rewards of one user and arm have the same kernel row, so they are merged
+without loss into one row with their average and η = their share of the arm's rewards. All users are
+offered the same arms, so the policy itself chooses the contexts of an arm: arms given in the same
+contexts look alike to the published S, whatever they earn. As published, only the context
+distinguishes users; a `user_share` τ adds τ S_aa' to the kernel of a user with itself. A decision
+factors a matrix with a row per pair of user and arm with rewards, O(rows³).
 
-Of the six criteria it meets multi-task (a reward is learned from for everybody with a context
-nearby; its tasks, in its own words, are arms), dynamic recruitment and concurrent interaction (rows
-may come from anybody at any time). It does not meet partial context: what a user's rewards reveal
-beyond the context carries over to other arms by S alone, as much for the user as for anybody else
-with that context; with `user_share` and an S that is not the identity it does. Nonparametric latent
-structure: not applicable, f̂ is nonparametric in what is seen, and nothing latent is modelled.
-Distinction of uncertainties: no, s is one number.
+Of the paper's Table 1 it does not meet partial context: beyond the context, a user's rewards affect
+other arms by S alone, as much for everybody in that context; with `user_share` and S ≠ I it does. A
+nonparametric latent structure is not applicable: f̂ is nonparametric, but nothing is latent.
 """
 
 from functools import partial
@@ -49,12 +41,11 @@ from cocobandits.checks import check_choice, check_numbers
 from cocobandits.display import Line
 from cocobandits.models.features import FeatureKinds, expected_terms
 from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import Arms, PlainPolicy, Problem
-from cocobandits.policies.baselines.ucb import highest_probability
+from cocobandits.policies.base import Arms, PlainPolicy, Problem, UserIndex, highest_probability
 from cocobandits.policies.description import PolicySettings, description
 from cocobandits.types import ArmVector, Number
 
-_SIMILARITIES = ("independent", "contexts", "rewards")
+Points = Float[Array, "_ feature"]
 # Rows are padded to a multiple of this, so that few shapes are compiled.
 _ROW_BLOCK = 128
 
@@ -90,20 +81,17 @@ class KmtlUCB(PolicySettings):
     user_share: float = 0.0
 
     def __post_init__(self) -> None:
-        check_choice(self, "similarity", _SIMILARITIES)
+        check_choice(self, "similarity", ("independent", "contexts", "rewards"))
         check_numbers(self, "positive", "ridge")
         check_numbers(self, "not negative", "bandwidth", "alpha", "contrast", "user_share")
         check_numbers(self, "not negative", "similarity_bandwidth")
-
-    def build(self, problem: Problem) -> "KmtlUcbPolicy":
-        """Build the policy for a problem."""
-        return KmtlUcbPolicy(problem, self)
 
 
 class Numbers(NamedTuple):
     """The settings as numbers, which are traced: others compile nothing new."""
 
-    reward_scale: Number  # what rewards count for in the estimated S
+    similarity: Float[Array, "arm other"] | None  # if it is not estimated
+    reward_scale: Number  # weight of rewards in the estimated S
     bandwidth: Number
     ridge: Number
     alpha: Number
@@ -120,38 +108,29 @@ class Rows(NamedTuple):
     is_pair: Bool[Array, " row"]
 
 
-class KmtlUcbPolicy(PlainPolicy):
+class KmtlUcbPolicy(PlainPolicy, settings=KmtlUCB):
     """Regress rewards on context and arm, and be optimistic where few were alike."""
 
     def __init__(self, problem: Problem, settings: KmtlUCB) -> None:
-        super().__init__(problem)
-        self.settings = settings
-        is_given = settings.similarity == "independent"
-        self._similarity = jnp.eye(problem.num_arms) if is_given else None
+        super().__init__(problem, settings)
+        similarity = jnp.eye(problem.num_arms) if settings.similarity == "independent" else None
         low, high = problem.reward_range
         reward_scale = 2 / (high - low) if settings.similarity == "rewards" else 0.0
-        numbers = [float(getattr(settings, name)) for name in Numbers._fields[1:]]
-        self._numbers = Numbers(reward_scale, *numbers)
+        numbers = [float(getattr(settings, name)) for name in Numbers._fields[2:]]
+        self._numbers = Numbers(similarity, reward_scale, *numbers)
 
-    def probabilities(
-        self, state: None, users: UserTable, user: int, arms: Arms = None
-    ) -> ArmVector:
+    def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Give all probability to the highest upper bound."""
         return highest_probability(self.scores(state, users, user), arms)
 
     def scores(self, state: None, users: UserTable, user: int) -> ArmVector:
         """Compute every arm's upper bound for a user."""
-        del state
-        rows, given = _rows(users), (self._numbers, self._similarity)
-        return _scores(self.problem.features, users, rows, jnp.asarray(user), given)
-
-    def widened(self, problem: Problem) -> "KmtlUcbPolicy":
-        """Make the same policy for a problem with another arm."""
-        return KmtlUcbPolicy(problem, self.settings)
+        rows, features = _rows(users), self.problem.features
+        return _scores(features, users, rows, jnp.asarray(user), self._numbers)
 
 
 def _rows(table: UserTable) -> Rows:
-    """List who has rewards of what."""
+    """List the pairs with rewards."""
     users, arms = np.nonzero(np.asarray(table.statistics.count))
     size = max(-(-len(users) // _ROW_BLOCK), 1) * _ROW_BLOCK
     padding = (0, size - len(users))
@@ -161,26 +140,22 @@ def _rows(table: UserTable) -> Rows:
 
 @partial(jax.jit, static_argnames="kinds")
 def _scores(
-    kinds: FeatureKinds,
-    table: UserTable,
-    rows: Rows,
-    user: Int[Array, ""],
-    given: tuple[Numbers, Float[Array, "arm other"] | None],
+    kinds: FeatureKinds, table: UserTable, rows: Rows, user: UserIndex, numbers: Numbers
 ) -> ArmVector:
     """Compute f̂ + α s for every arm, with the symmetric root: (ηK + γI)⁻¹η = √η (√ηK√η + γI)⁻¹√η.
 
     Padding has η = 0, and so no effect.
     """
-    numbers, similarity = given
     points = jax.vmap(partial(expected_terms, kinds))(table.contexts)[:, 1:]
     counts = jnp.where(rows.is_pair, table.statistics.count[rows.users, rows.arms], 0.0)
     totals = jnp.where(rows.is_pair, table.statistics.total[rows.users, rows.arms], 0.0)
     share = counts / jnp.maximum(jnp.sum(table.statistics.count, axis=0), 1.0)[rows.arms]
     seen, averages = points[rows.users], totals / jnp.maximum(counts, 1.0)
     near = _radial(seen, seen, numbers.bandwidth)
+    similarity = numbers.similarity
     if similarity is None:
         compared = jnp.concatenate([seen, numbers.reward_scale * averages[:, None]], axis=1)
-        similarity = _estimate_similarity(compared, share, rows.arms, table, numbers)
+        similarity = _estimate_similarity(compared, share, rows, table, numbers)
     is_own = rows.users[:, None] == rows.users[None, :]
     kernel = similarity[rows.arms][:, rows.arms] * (near + numbers.user_share * is_own)
     here = _radial(seen, points[user][None], numbers.bandwidth)[:, 0]
@@ -195,26 +170,20 @@ def _scores(
     return asked.T @ solved[:, 0] + numbers.alpha * jnp.sqrt(jnp.maximum(variance, 0.0))
 
 
-def _radial(
-    first: Float[Array, "row feature"], second: Float[Array, "other feature"], bandwidth: Number
-) -> Float[Array, "row other"]:
+def _radial(first: Points, second: Points, bandwidth: Number) -> Float[Array, "..."]:
     """Compute exp(-γ |x - x'|²)."""
     squares = jnp.sum(first**2, axis=1)[:, None] + jnp.sum(second**2, axis=1)[None, :]
     return jnp.exp(jnp.minimum(2 * first @ second.T - squares, 0.0) * bandwidth)
 
 
 def _estimate_similarity(
-    compared: Float[Array, "row feature"],
-    share: Float[Array, " row"],
-    row_arms: Int[Array, " row"],
-    table: UserTable,
-    numbers: Numbers,
+    compared: Points, share: Float[Array, " row"], rows: Rows, table: UserTable, numbers: Numbers
 ) -> Float[Array, "arm other"]:
-    """Compare what arms met, contexts and maybe rewards; one without rewards is like no other."""
+    """Compare the contexts, and maybe rewards, of arms; one without rewards is like no other."""
     near = _radial(compared, compared, numbers.similarity_bandwidth)
     has_rewards = jnp.sum(table.statistics.count, axis=0) > 0
     num_arms = len(has_rewards)
-    weights = share[:, None] * jax.nn.one_hot(row_arms, num_arms, dtype=share.dtype)
+    weights = share[:, None] * jax.nn.one_hot(rows.arms, num_arms, dtype=share.dtype)
     means = weights.T @ near @ weights
     own = jnp.diagonal(means)
     alike = jnp.exp((2 * means - own[:, None] - own[None, :]) * numbers.contrast)

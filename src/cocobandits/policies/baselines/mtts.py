@@ -5,42 +5,62 @@ deviates from that line by a Gaussian of known covariance:
 
     θ ~ N(m, v I),   μ_i = Φ(x_i) θ + δ_i,   δ_i ~ N(0, Σ),   r = μ_ia + N(0, σ²)
 
-It draws a user's means from their posterior given all rewards, and plays the largest. What is
-played here is the same law without the draw: P(arm is best) under the exact marginal
-(`models.gaussian_hierarchy`). For speed, its authors' code (linlinlin97/MTTS) also has
-approximations, which draw θ once per round, or hold it at its mean; they are not here.
+It draws a user's means from their posterior given all rewards, and plays the largest. Here the same
+law is played without the draw: P(arm is best) under the exact marginal
+(`models.gaussian_hierarchy`). Its authors' code (linlinlin97/MTTS) also has approximations for
+speed, which draw θ once per round, or hold it at its mean; they are not here.
 
 Its authors assume that Φ, Σ, σ and the prior of θ, any Gaussian, are known. Here Φ is linear in the
-terms of the context, and by default a line for every arm; by default Σ = s² I, under which rewards
-of one arm say nothing about how a user deviates in others; with `prior_users` it is fitted. A
-context of which not all is known enters by its average terms, without the spread that this adds.
-
-Of the criteria of the paper's Table 1 it meets: learning across users (θ); and concurrent users and
-users who join at any time (sums over whoever there is). Uncertainties are apart in the model (noise
-σ, user Σ, population Λ⁻¹), but what is played and told is one Gaussian, so it does not meet that.
-Partial context it meets only with a Σ that ties arms to each other. The latent structure of rewards
-is Gaussian around a line, so it is not nonparametric.
+terms of the context, and by default a line for every arm. By default Σ = s² I, under which rewards
+of one arm say nothing about how a user deviates in others; with `prior_users` it is fitted, and
+only then partial context (Table 1) is met. Noise, user and population are separate in the model,
+but only their sum is played and reported. Missing features enter by their average terms, without
+the spread that this adds.
 """
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from cocobandits.checks import check_numbers, freeze
 from cocobandits.display import Line
 from cocobandits.errors import ConfigurationError, UnsupportedError
+from cocobandits.models.base import Statistics
 from cocobandits.models.features import num_terms
+from cocobandits.models.gaussian_belief import GaussianBelief
+from cocobandits.models.gaussian_hierarchy import (
+    Sums,
+    fitted_covariance,
+    prior_sums,
+    replaced,
+    sums_of,
+    user_belief,
+)
+from cocobandits.models.histories import Change, UserTable
 from cocobandits.models.linear_mixed import LinearMixedModel
-from cocobandits.policies.base import Problem
-from cocobandits.policies.baselines.hierarchy import HierarchyPolicy, check_prior_users
+from cocobandits.policies.base import (
+    Arms,
+    History,
+    Policy,
+    Problem,
+    ReadFn,
+    Readings,
+    UserData,
+    best_probability,
+)
 from cocobandits.policies.description import Facts, PolicySettings, description
+from cocobandits.types import ArmVector, PossibleContext, RngKey
+
+PRIOR_USERS_REMEDY = "Use 10, or None to keep the covariance as it is."
 
 
 @description(
     "mtts",
-    label="MTTS",
     line=Line("#CC79A7", (0, (6, 1.5, 1, 1.5, 1, 1.5)), 1.6),
     rewards=("gaussian",),
     assumes="gaussian",
@@ -70,13 +90,10 @@ class MTTS(PolicySettings):
     def __post_init__(self) -> None:
         # Lists come back from JSON; tuples can be hashed.
         object.__setattr__(self, "design", freeze(self.design))
-        check_prior_users(self)
+        if self.prior_users is not None:
+            check_numbers(self, "positive", "prior_users", remedy=PRIOR_USERS_REMEDY)
         check_numbers(self, "finite", "coefficient_mean")
         check_numbers(self, "positive", "coefficient_deviation", "user_deviation")
-
-    def build(self, problem: Problem) -> "MttsPolicy":
-        """Build the policy for a problem."""
-        return MttsPolicy(problem, self)
 
     def informed(self, facts: Facts) -> "MTTS":
         """Use the design and moments of the environment's mixed model, if it has one."""
@@ -113,30 +130,91 @@ class MTTS(PolicySettings):
         return tensor
 
     def mixed_model(self, problem: Problem, reward_noise: float) -> LinearMixedModel:
-        """Describe the population of a problem.
+        """Describe the population of a problem."""
+        moments = self.coefficient_mean, self.coefficient_deviation, self.user_deviation
+        mean, deviation, own, noise = map(float, (*moments, reward_noise))
+        tensor = jnp.asarray(self.tensor(problem))
+        return LinearMixedModel(tensor, mean, deviation, own, noise, problem.features)
 
-        Raises:
-            ConfigurationError: the given design does not fit it.
+
+class LmmState(NamedTuple):
+    """The posterior of the coefficients as sums over users, and Σ as given or fitted."""
+
+    sums: Sums
+    covariance: Float[Array, "arm arm"]
+
+
+class HierarchyPolicy(Policy[LmmState]):
+    """Learn one line for all users exactly, and each user's deviation from it.
+
+    Its settings return the model from `mixed_model`. Σ is known, or a step of EM per reward fits it
+    (empirical Bayes); the effect of rewards that are later withdrawn wears off with further steps.
+    """
+
+    def __init__(self, problem: Problem, settings: Any) -> None:
+        super().__init__(problem, settings)
+        self.model: LinearMixedModel = settings.mixed_model(problem, problem.known_noise())
+
+    def init(self, rng_key: RngKey) -> LmmState:
+        """Start from the prior of the coefficients."""
+        return LmmState(prior_sums(self.model), self.model.covariance())
+
+    def update(self, rng_key: RngKey, state: LmmState, change: Change) -> tuple[LmmState, None]:
+        """Replace the user's terms in the sums, and fit the covariance if it is not known."""
+        before, after = change.table.of(change.user), (change.context, change.statistics)
+        sums = replaced(self._model(state), state.sums, before, after)
+        learned = LmmState(sums, state.covariance)
+        if self.settings.prior_users is None:
+            return learned, None
+        return self._fitted(learned, change.applied()), None
+
+    def probabilities(self, state: LmmState, users: UserTable, user: int, arms: Arms) -> ArmVector:
+        """Compute P(arm is best) for a user."""
+        chosen = None if arms is None else jnp.asarray(arms)
+        return best_probability(self._belief(state, users.of(user)), chosen)
+
+    def add_arm(
+        self, rng_key: RngKey, state: LmmState, users: UserTable, history: History
+    ) -> tuple["HierarchyPolicy", LmmState]:
+        """Give the new arm coefficients with their prior, last, and independent deviations.
+
+        The sums stay: nobody was given the arm.
         """
-        return LinearMixedModel(
-            jnp.asarray(self.tensor(problem)),
-            float(self.coefficient_mean),
-            float(self.coefficient_deviation),
-            float(self.user_deviation),
-            float(reward_noise),
-            problem.features,
-        )
+        policy = self.widened()
+        fresh, size = policy.init(rng_key), self.problem.num_arms
+        covariance = fresh.covariance.at[:size, :size].set(state.covariance)
+        return policy, LmmState(state.sums.widened(fresh.sums), covariance)
+
+    def read(self, state: LmmState, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings:
+        """Apply the function to the one belief."""
+        return Readings.of_one(_read(read_fn, self._belief(state, data)))
+
+    def prior(self, state: LmmState, users: UserTable, context: PossibleContext) -> GaussianBelief:
+        """Return N(Φ θ̂, Φ Λ⁻¹ Φᵀ + Σ)."""
+        return self._belief(state, (context, Statistics.empty(self.problem.num_arms)))
+
+    def _belief(self, state: LmmState, data: UserData) -> GaussianBelief:
+        return user_belief(self._model(state), state.sums, *data, self.problem.known_noise())
+
+    def _model(self, state: LmmState) -> LinearMixedModel:
+        return replace(self.model, user_covariance=state.covariance)
+
+    def _fitted(self, state: LmmState, users: UserTable) -> LmmState:
+        prior = self.model.covariance(), jnp.asarray(self.settings.prior_users, dtype=float)
+        covariance = fitted_covariance(self._model(state), state.sums, users, prior)
+        fitted = state._replace(covariance=covariance)
+        return fitted._replace(sums=sums_of(self._model(fitted), users))
 
 
-class MttsPolicy(HierarchyPolicy):
+@partial(jax.jit, static_argnames="read_fn")
+def _read(read_fn: ReadFn, belief: GaussianBelief) -> Any:
+    return read_fn(belief)
+
+
+class MttsPolicy(HierarchyPolicy, settings=MTTS):
     """Learn a line of the context for all users, and each user's deviation from it."""
 
-    def __init__(self, problem: Problem, settings: MTTS) -> None:
-        model = settings.mixed_model(problem, problem.known_noise())
-        super().__init__(problem, model, settings.prior_users)
-        self.settings = settings
-
-    def widened(self, problem: Problem) -> "MttsPolicy":
+    def widened(self) -> "MttsPolicy":
         """Give the new arm its own line.
 
         Raises:
@@ -147,4 +225,4 @@ class MttsPolicy(HierarchyPolicy):
                 f"Expected MTTS without a design; got design for {self.problem.num_arms} arms. "
                 "Start a new study with a row for every arm."
             )
-        return MttsPolicy(problem, self.settings)
+        return super().widened()

@@ -13,18 +13,12 @@ Its authors assume rewards on [0, 1]. Their code (zhiwang123/eps-MPMAB, where it
 what they prove has a larger constant) takes c = 2 ln T, Hoeffding's bound for a proxy deviation of
 1/2, after T rounds in which all players act. Here c = 8 σ² ln T, where σ is the noise, or half of
 the range where rewards are yes or no, and T counts decisions, since users come and go. They also
-put counts of one for zero, which their widths make harmless. Here a width may be small beside the
-range, and a reward that nobody gave would rule an arm out; so α* is taken at the counts as they
-are: 0 without own rewards, 1 without others', and an arm that nobody has been given comes first.
-Players are users, present and past, in any order. Contexts are not looked at, and ε is a guess:
-users of two kinds differ by as much as the kinds do.
+replace counts of zero by one, which their wide intervals make harmless. Here intervals may be
+narrow compared with the range, and a reward that nobody gave would rule an arm out. So α* is taken
+at the actual counts: 0 without own rewards, 1 without others', and an arm that nobody has been
+given comes first. Players are users, present and past. Contexts are ignored, and ε is a guess.
 
-Of the six criteria of the paper's Table 1 it meets multi-task learning, and concurrent interaction,
-since every reward counts for everybody at once. Dynamic recruitment is met here though not in the
-published table: a newcomer is a player without rewards, and those who left still count as others.
-Partial context, no: a user's rewards of one arm say nothing of the others. A nonparametric reward
-structure does not apply: there is no law of users. Uncertainties are not told apart: one width
-covers noise and user, and ε is told, not learned.
+Unlike in the published Table 1, dynamic recruitment is met: a newcomer is a player without rewards.
 """
 
 import math
@@ -32,21 +26,18 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import ArrayLike, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.display import Line
 from cocobandits.models.base import Statistics
 from cocobandits.models.histories import UserTable
-from cocobandits.policies.base import Arms, PlainPolicy, Problem
-from cocobandits.policies.baselines.ucb import highest_probability
+from cocobandits.policies.base import Arms, PlainPolicy, Problem, UserIndex, highest_probability
 from cocobandits.policies.description import Facts, PolicySettings, description
 from cocobandits.types import ArmVector, Number
 
 
 @description(
     "robustagg",
-    label="RobustAgg",
     line=Line("#6A51A3", "-", 1.2),
     table_one="+-/-++",
     published="+//--+",
@@ -71,35 +62,23 @@ class RobustAgg(PolicySettings):
         remedy = "Use 0 for users who are all alike."
         check_numbers(self, "not negative", "dissimilarity", remedy=remedy)
 
-    def build(self, problem: Problem) -> "RobustAggPolicy":
-        """Build the policy for a problem."""
-        return RobustAggPolicy(problem, self)
-
     def informed(self, facts: Facts) -> "RobustAgg":
         """Use the number of decisions, and translate ε from units of reward."""
         dissimilarity = facts.unit * self.dissimilarity
         return replace(self, horizon=facts.num_steps, dissimilarity=dissimilarity)
 
 
-class RobustAggPolicy(PlainPolicy):
+class RobustAggPolicy(PlainPolicy, settings=RobustAgg):
     """Weigh own rewards against everybody's, and play the arm with the highest bound."""
 
     def __init__(self, problem: Problem, settings: RobustAgg) -> None:
-        super().__init__(problem)
-        self.settings = settings
-        self._scale = 8 * _proxy_deviation(problem) ** 2 * math.log(settings.horizon)
+        super().__init__(problem, settings)
+        self._scale = 8 * problem.proxy_deviation() ** 2 * math.log(settings.horizon)
 
-    def probabilities(
-        self, state: None, users: UserTable, user: int, arms: Arms = None
-    ) -> ArmVector:
+    def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Give all probability to the highest bound, in equal parts where several tie."""
-        del state
         bounds = upper_bounds(users.statistics, user, self.settings.dissimilarity, self._scale)
         return highest_probability(bounds, arms)
-
-    def widened(self, problem: Problem) -> "RobustAggPolicy":
-        """Make the same policy for a problem with another arm."""
-        return RobustAggPolicy(problem, self.settings)
 
 
 def best_share(
@@ -116,7 +95,7 @@ def best_share(
 
 @jax.jit
 def upper_bounds(
-    table: Statistics, user: Int[ArrayLike, ""], dissimilarity: Number, scale: Number
+    table: Statistics, user: UserIndex, dissimilarity: Number, scale: Number
 ) -> ArmVector:
     """Compute α* X/n + (1-α*) Y/m + width(α*) of every arm, from the statistics of all users."""
     own, total = table.count[user], table.total[user]
@@ -127,8 +106,3 @@ def upper_bounds(
     average = share * total / n + (1 - share) * further / m
     width = jnp.sqrt(scale * (share**2 / n + (1 - share) ** 2 / m)) + (1 - share) * dissimilarity
     return jnp.where(own + others > 0, average + width, jnp.inf)
-
-
-def _proxy_deviation(problem: Problem) -> float:
-    low, high = problem.reward_range
-    return (high - low) / 2 if problem.rewards == "bernoulli" else problem.known_noise()

@@ -9,33 +9,28 @@ model f̂ of the reward says. With the candidate ā, the arm played A and π = P
     β = v √(2 log(2K(K + 1)/δ) + log det V̄ - log det Λ) + ζ max(1, (log K)^¾)
 
 for K users, β₁ being β of as many users without rewards. V̄ = C V⁻¹ Cᵀ and Λ = C V⁻¹ V₀ V⁻¹ Cᵀ are
-of the coefficients of the user who is served, the shared ones plus the user's own, which is what C
-adds up. Control is played with probability clip(P(φ_āᵀθ̃ ≤ 0)), and ā otherwise.
+of the coefficients of the user who is served: C adds up the shared ones and the user's own. Control
+is played with probability clip(P(φ_āᵀθ̃ ≤ 0)), and ā otherwise. f̂ is the average of ridge
+regressions on the context, the arm and their products, each on a random bag of rewards; a poor f̂
+makes pseudo-rewards noisier, not biased.
 
 Its authors have two arms, contexts that change, effects of time as well, and a graph on which
-neighbouring users are alike. Here contexts and arm means stay: no effects of time, and a user's
-pseudo-rewards of an arm are two numbers, Σσ̃² and Σσ̃²R̃. There is no graph (λ = 0): the authors'
-is drawn from the true effects, which nobody knows here; one drawn from contexts would say what the
-shared line says already, would change with every user who joins, and would tie all users into one
-dense V. Without it V₀ = diag(γ I, γᵤ I, …), arms are independent, and users are eliminated one by
-one: O(users) per decision. With several arms φ = one-hot(a) ⊗ (1, x), and the law of the arm played
-is defined as: draw ā with P(φ_āᵀθ̃ is the largest), then play control with the clipped probability
-of that ā alone. Without the control among the arms that can be chosen, ā is played. π and f̂ are
-those of the state just before the reward arrives, with all arms to choose from; a reward that comes
-late, or of a choice among some arms, has another π than it was drawn with. An update does not know
-who the candidate was when control was played, so that pseudo-reward is shared out among all of them
-by P(ā | A = 0), which leaves the mean of the sums as it is. After a correction, a withdrawal or a
-new arm it is refitted from all rewards in their order. All noise is one number v, for what f̂ leaves
-unexplained (1 in the authors' code, which has it in β alone): the declared noise is not asked for,
-and yes/no rewards are as good as others.
+neighbouring users are alike. Here contexts and arm means stay, so there are no effects of time.
+There is no graph (λ = 0): the authors' is drawn from the true effects, which nobody knows here; one
+drawn from contexts would repeat the shared line, would change with every user who joins, and would
+make V dense. Without it V₀ = diag(γ I, γᵤ I, …), arms are independent, and users are eliminated one
+by one: O(users) per decision. With several arms φ = one-hot(a) ⊗ (1, x), and the law of the arm
+played is defined as: draw ā with P(φ_āᵀθ̃ is the largest), then play control with the clipped
+probability of that ā alone. If control cannot be chosen, ā is played. π and f̂ are those of the
+state just before the reward arrives, with all arms to choose from; a reward that comes late, or of
+a choice among some arms, has another π than it was drawn with. An update does not know the
+candidate when control was played, so that pseudo-reward is shared among all candidates by P(ā | A =
+0), which leaves the mean of the sums as it is. The one noise v is the deviation that f̂ leaves
+unexplained (1 in the authors' code, which has it in β alone); the declared noise is not used.
 
-Of the criteria of the paper's Table 1: multi-task, yes (the shared part). Partial context, no: a
-user's effects are apart for every arm, and only rewards of control say something of several.
-Nonparametric, not applicable: f̂ may be anything, but advantages are linear with Gaussian effects.
-Distinction of uncertainties, no: V has blocks for all users and for each, and v for the noise, but
-only the variance of their sum is used. Dynamic recruitment, yes: a user adds a block. Concurrent
-interaction, yes: users are served interleaved, though what is learned between a decision and its
-reward moves the π of that reward.
+Of the paper's Table 1 it does not meet partial context: a user's effects are separate for every
+arm, and only rewards of control inform several. It does not distinguish uncertainties: V has blocks
+for all users and for each, but only the variance of their sum is used.
 """
 
 from functools import partial
@@ -43,29 +38,33 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Int
+from jaxtyping import Array, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.display import Line
 from cocobandits.errors import ConfigurationError
 from cocobandits.models.features import FeatureKinds, expected_terms
 from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, Problem, SequentialPolicy, with_rows
+from cocobandits.policies.base import Arms, Problem, SequentialPolicy, UserIndex
 from cocobandits.policies.baselines.rome_algebra import (
+    Bags,
     Contribution,
+    Law,
+    Terms,
+    advantages,
     control_probability,
     exploration,
     largest_probability,
+    predict,
 )
-from cocobandits.policies.baselines.rome_baseline import Bags, Terms, predict
-from cocobandits.policies.baselines.rome_evidence import Law, advantages, gained
 from cocobandits.policies.description import PolicySettings, description
 from cocobandits.types import ArmVector, RngKey
+
+Choices = Int[Array, " candidate"]
 
 
 @description(
     "rome",
-    label="RoME",
     line=Line("#6A51A3", (0, (4, 1.5)), 1.2),
     table_one="+-/-++",
     published="+-/-++",
@@ -111,62 +110,46 @@ class RoME(PolicySettings):
                 f"most_control={self.most_control}. Exchange the two."
             )
 
-    def build(self, problem: Problem) -> "RomePolicy":
-        """Build the policy for a problem."""
-        return RomePolicy(problem, self)
-
 
 class RomeState(NamedTuple):
-    """What pseudo-rewards add to V and b, and the bags of f̂."""
+    """The pseudo-rewards' part of V and b, and the bags of f̂."""
 
     evidence: Contribution  # each field: user × candidate
     bags: Bags
 
 
 class Rules(NamedTuple):
-    """What compiled functions take as fixed."""
+    """The static arguments of compiled functions."""
 
     kinds: FeatureKinds
     settings: RoME
     has_control: bool = True
 
 
-class RomePolicy(SequentialPolicy[RomeState]):
+class RomePolicy(SequentialPolicy[RomeState], settings=RoME):
     """Learn by how much each arm beats the control, for all users and for each."""
 
     def __init__(self, problem: Problem, settings: RoME) -> None:
-        self.problem = problem
-        self.settings = settings
+        super().__init__(problem, settings)
         self._rules = Rules(problem.features, settings)
 
     def init(self, rng_key: RngKey) -> RomeState:
         """Start without users."""
-        del rng_key
         num_arms = self.problem.num_arms
-        blank = jnp.zeros((0, num_arms - 1))
-        bags = Bags.empty(0, self.settings.num_bags, num_arms)
-        return RomeState(Contribution(blank, blank), bags)
-
-    def enrol(self, state: RomeState, users: UserTable) -> RomeState:
-        """Make room for as many users as the table has."""
-        return with_rows(state, len(users.contexts))
+        candidates = jnp.zeros((0, num_arms - 1))
+        arms = jnp.zeros((0, self.settings.num_bags, num_arms))
+        return RomeState(Contribution(candidates, candidates), Bags(arms, arms))
 
     def update(self, rng_key: RngKey, state: RomeState, change: Change) -> tuple[RomeState, None]:
         """Learn from one more reward."""
         return _learn(self._rules, rng_key, state, change), None
 
-    def probabilities(
-        self, state: RomeState, users: UserTable, user: int, arms: Arms = None
-    ) -> ArmVector:
+    def probabilities(self, state: RomeState, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute Σ_ā P(ā) π_ā for the control, and P(ā) (1 - π_ā) for every other arm."""
         chosen = tuple(range(self.problem.num_arms)) if arms is None else arms
         candidates = jnp.asarray([arm - 1 for arm in chosen if arm > 0])
         rules = self._rules._replace(has_control=0 in chosen)
         return _probabilities(rules, state, users, user, candidates)
-
-    def widened(self, problem: Problem) -> "RomePolicy":
-        """Make the same policy for a problem with another arm."""
-        return RomePolicy(problem, self.settings)
 
 
 def _terms(kinds: FeatureKinds, users: UserTable) -> Terms:
@@ -174,13 +157,9 @@ def _terms(kinds: FeatureKinds, users: UserTable) -> Terms:
 
 
 def _law(
-    rules: Rules,
-    users: UserTable,
-    state: RomeState,
-    user: Int[Array, ""],
-    candidates: Int[Array, " candidate"],
+    rules: Rules, users: UserTable, state: RomeState, user: UserIndex, candidates: Choices
 ) -> Law:
-    """Compute who is the candidate among some, and the probability of control given each."""
+    """Compute the probability of each candidate among some, and of control given each."""
     settings, terms = rules.settings, _terms(rules.kinds, users)
     precisions = settings.shared_precision, settings.user_precision
     mean, variance, gain = advantages(terms, state.evidence, user, precisions)
@@ -195,11 +174,7 @@ def _law(
 
 @partial(jax.jit, static_argnames="rules")
 def _probabilities(
-    rules: Rules,
-    state: RomeState,
-    users: UserTable,
-    user: Int[ArrayLike, ""],
-    candidates: Int[Array, " candidate"],
+    rules: Rules, state: RomeState, users: UserTable, user: UserIndex, candidates: Choices
 ) -> ArmVector:
     law = _law(rules, users, state, jnp.asarray(user), candidates)
     if not rules.has_control:
@@ -210,14 +185,14 @@ def _probabilities(
 
 @partial(jax.jit, static_argnames="rules")
 def _learn(rules: Rules, rng_key: RngKey, state: RomeState, change: Change) -> RomeState:
-    """Write what one more reward adds to V, b and the bags."""
+    """Add one more reward to V, b and the bags."""
     users, user, added = change.table, change.user, change.added
     terms = _terms(rules.kinds, users)
     row, bags = jax.tree.map(lambda rows: rows[user], (state.evidence, state.bags))
     law = _law(rules, users, state, user, jnp.arange(len(row.weight)))
     predicted = predict(terms, state.bags, rules.settings.ridge, terms[user])
     is_in = jax.random.bernoulli(rng_key, rules.settings.bag_share, bags.counts.shape)
-    rows = gained(row, law, predicted, added), bags.with_reward(added, is_in)
+    rows = row.with_reward(law, predicted, added), bags.with_reward(added, is_in)
     tables = state.evidence, state.bags
     written = jax.tree.map(lambda table, new: table.at[user].set(new), tables, rows)
     return RomeState(*written)

@@ -1,13 +1,28 @@
-"""What an acquisition is: something read off the beliefs of particles, then combined."""
+"""The contract of an acquisition, and the trade-off that information-directed ones solve.
 
+An acquisition reads the beliefs of all particles about one user, and combines the readings to arm
+probabilities. Information-directed sampling minimises squared regret per nat of information. The
+best mixture of arms needs at most two of them (Russo & Van Roy, 2014), so it is found in closed
+form over pairs.
+"""
+
+import itertools
 from abc import ABC, abstractmethod
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
 from cocobandits.models.base import Belief
 from cocobandits.types import ArmVector, LogWeights, Scalar
 
-T = TypeVar("T")
-U = TypeVar("U")
+# Keeps the ratio finite where no arm informs; regret alone decides there.
+_LEAST_GAIN = 1e-12
+# A density that means nothing, and keeps sums of densities from being zero.
+LEAST_DENSITY = 1e-30
+
+Pairs = Float[Array, " pair"]
 
 
 class Motives(NamedTuple):
@@ -21,13 +36,13 @@ class Motives(NamedTuple):
     for_population: ArmVector
 
 
-class Evidence(NamedTuple):
-    """What there is to decide on, about one user.
+class UserReadings(NamedTuple):
+    """What an acquisition has read about one user.
 
     Attributes:
         log_weights: of the particles.
-        each: what was read off every particle's belief.
-        together: what was read off the mixture of all of them.
+        each: the reading of every particle's belief.
+        together: the reading of the mixture of all of them.
         num_rewards: how many rewards the user has given so far.
     """
 
@@ -37,26 +52,67 @@ class Evidence(NamedTuple):
     num_rewards: Scalar
 
 
-class Acquisition(ABC, Generic[T, U]):
+class Acquisition(ABC):
     """A rule for choosing arms. Immutable and hashable.
 
-    `T` is what it reads off each particle's belief, `U` off the mixture of them all. What is linear
-    in the belief is read once, off the mixture; what tells particles apart is read off each.
+    Values that are linear in the belief are read once, from the mixture of all particles; values
+    that depend on the particle are read from each.
     """
 
     @abstractmethod
-    def read(self, belief: Belief) -> T:
-        """Read what the rule needs off one particle's belief."""
+    def read(self, belief: Belief) -> Any:
+        """Compute what the rule needs of one particle's belief."""
 
     @abstractmethod
-    def read_together(self, belief: Belief) -> U:
-        """Read what the rule needs off the mixture of all particles' beliefs."""
+    def read_together(self, belief: Belief) -> Any:
+        """Compute what the rule needs of the mixture of all particles' beliefs."""
 
     @abstractmethod
-    def combine(self, evidence: Evidence) -> ArmVector:
+    def combine(self, readings: UserReadings) -> ArmVector:
         """Compute arm probabilities."""
 
-    def motives(self, evidence: Evidence) -> Motives | None:
-        """Say what the probabilities are for; None for a rule that cannot tell."""
-        del evidence
+    def motives(self, readings: UserReadings) -> Motives | None:
+        """Split the probabilities by purpose; None for a rule that cannot."""
         return None
+
+
+def as_shares(predictive: Float[Array, "row value"]) -> Float[Array, "row value"]:
+    """Make densities on the grid of rewards a distribution, row by row.
+
+    Where all rewards that are expected lie beyond the grid, any is expected.
+    """
+    predictive = predictive + LEAST_DENSITY
+    return predictive / jnp.sum(predictive, axis=1, keepdims=True)
+
+
+def best_mixture(regret: ArmVector, gain: ArmVector) -> ArmVector:
+    """Find the probabilities π that minimise the information ratio (π·regret)² / (π·gain).
+
+    On the pair (i, j) with share q of arm i the ratio is convex in q, and its stationary point is
+    q = Δ_j / (Δ_i - Δ_j) - 2 g_j / (g_i - g_j), clipped to [0, 1].
+    """
+    num_arms = len(regret)
+    first, second = np.array(list(itertools.combinations(range(num_arms), 2))).T
+    share = _best_share(regret[first], regret[second], gain[first], gain[second])
+    identity = jnp.eye(num_arms)
+    candidates = share[:, None] * identity[first] + (1 - share)[:, None] * identity[second]
+    ratios = (candidates @ regret) ** 2 / (candidates @ gain + _LEAST_GAIN)
+    # A minimum over numbers of which one is not known is not known either.
+    is_known = jnp.all(jnp.isfinite(regret) & jnp.isfinite(gain))
+    return jnp.where(is_known, candidates[jnp.argmin(ratios)], jnp.nan)
+
+
+def _best_share(regret_i: Pairs, regret_j: Pairs, gain_i: Pairs, gain_j: Pairs) -> Pairs:
+    """Minimise (regret_j + q·(regret_i - regret_j))² / (gain_j + q·(gain_i - gain_j)) over q."""
+    gain_j = gain_j + _LEAST_GAIN
+    slope, growth = regret_i - regret_j, gain_i + _LEAST_GAIN - gain_j
+    stationary = regret_j / slope - 2 * gain_j / growth
+
+    def ratio(share: Pairs) -> Pairs:
+        return (regret_j + share * slope) ** 2 / (gain_j + share * growth)
+
+    # Equal regrets or equal gains leave no stationary point inside: an end is best.
+    inner = jnp.clip(jnp.where(jnp.isfinite(stationary), stationary, 0.0), 0.0, 1.0)
+    options = jnp.stack([jnp.zeros_like(inner), inner, jnp.ones_like(inner)])
+    choice = jnp.argmin(jnp.stack([ratio(option) for option in options]), axis=0)
+    return jnp.take_along_axis(options, choice[None, :], axis=0)[0]

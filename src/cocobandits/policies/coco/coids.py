@@ -1,14 +1,29 @@
 """Information-directed sampling for this user and for everyone who comes later (CoIDS).
 
-Regret and information are taken under the whole mixture of particles. The gain of an arm is
+Regret and information are taken under the whole mixture of particles. An arm's next reward r_a
+informs about this user's best arm A* and about the population f. Both are mutual informations:
+never negative, and the same if a particle is held twice at half the weight. If it is not known how
+often a user is served, the mixture of arms with the least
 
-    I(A*; r_a) + population_weight · I(f; r_a)
+    (expected regret)² / (I(A*; r_a) + population_weight · I(f; r_a))
 
-what its next reward r_a would tell about this user's best arm A*, and about the population f. Both
-are mutual informations: never negative, and the same if a particle is held twice at half the
-weight. The mixture of arms with the least (expected regret)² per nat is played.
+is played. If it is known, and n steps are left, the present one included, an arm is worth
+
+    Q_a = E[μ_a] + (n - 1) E[max_b E[μ_b | r_a]]
+
+under the mixture of particles, as for `oracle-plan` under the truth. A planner that knew the
+population f would improve this user's expected return by
+
+    W = E_f[max_a Q_a^f] - max_a Q_a
+
+and the mixture of arms with the least
+
+    (population_weight · W + max_b Q_b - Q_a)² / I(f; r_a)
+
+is played. As the population becomes known W goes to zero, and the plan is left.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,76 +32,136 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average
-from cocobandits.models.base import Belief, PopulationModel
+from cocobandits.models.base import Belief
 from cocobandits.models.rewards import RewardGrid
-from cocobandits.policies.coco.acquisition import Acquisition, Evidence, Motives
-from cocobandits.policies.coco.information import LEAST_DENSITY, as_shares, best_mixture
-from cocobandits.types import ArmValues, ArmVector, LogWeights, Values
+from cocobandits.policies.coco.acquisition import (
+    LEAST_DENSITY,
+    Acquisition,
+    Motives,
+    UserReadings,
+    as_shares,
+    best_mixture,
+)
+from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
 
 _TINY = float(np.finfo(float).tiny)
 # What each particle expects of the next reward of every arm.
-Predictions = Float[Array, "particle arm value"]
+Predictions = Float[Array, "*particle arm value"]
+Means = Float[Array, "*particle arm"]
+# Means of arms with each next reward of another one.
+MeansAfter = Float[Array, "*particle other arm value"]
 
 
 class Outlook(NamedTuple):
-    """What the mixture of particles expects: of each arm, and of each with who is best."""
+    """Regret under the mixture of particles, and each arm's next reward with the best arm."""
 
     regret: ArmVector
     joint: Float[Array, "best arm value"]
 
 
 class Prospects(NamedTuple):
-    """Expected regret of each arm, and the nats that its reward tells."""
+    """Expected regret of each arm, and the information of its reward in nats."""
 
     regret: ArmVector
     about_person: ArmVector
     about_population: ArmVector
 
 
+class PlannedReading(NamedTuple):
+    """What one particle expects of the next rewards, and of all arms once one of them is seen."""
+
+    predictions: Predictions
+    mean: Means
+    after: MeansAfter
+
+
+class TwoPurposes(Acquisition):
+    """A rule that learns for this user, and further for the population."""
+
+    rewards: RewardGrid
+
+    @abstractmethod
+    def choices(self, readings: UserReadings) -> tuple[Prospects, ArmVector, ArmVector]:
+        """Return the prospects, the choice for this user alone, and that for all users."""
+
+    def read_together(self, belief: Belief) -> Outlook:
+        """Compute expected regret, and next rewards with the best arm."""
+        best, joint = belief.best_outlook(self.rewards.values())
+        joint = joint + LEAST_DENSITY
+        total = jnp.sum(joint, axis=(0, 2), keepdims=True)
+        return Outlook(best - belief.mean(), joint / total)
+
+    def combine(self, readings: UserReadings) -> ArmVector:
+        """Choose for this user and the population."""
+        return self.choices(readings)[2]
+
+    def motives(self, readings: UserReadings) -> Motives:
+        """Remove the purposes one after the other, and compare."""
+        prospects, alone, chosen = self.choices(readings)
+        at_once = greedy(prospects.regret)
+        return Motives(*prospects, at_once, alone - at_once, chosen - alone)
+
+
 @dataclass(frozen=True)
-class CoInformationDirectedSampling(Acquisition[Predictions, Outlook]):
+class CoInformationDirectedSampling(TwoPurposes):
     """Play the best trade-off of regret now, and information about this user and all others."""
 
     rewards: RewardGrid
     population_weight: float = 1.0
 
-    @classmethod
-    def for_model(
-        cls, model: PopulationModel, population_weight: float
-    ) -> "CoInformationDirectedSampling":
-        """Take the rewards that the model lays out."""
-        return cls(model.reward_grid, population_weight)
-
     def read(self, belief: Belief) -> ArmValues:
-        """Read what is expected of the next rewards."""
+        """Predict the next rewards."""
         return as_shares(belief.predictive(self.rewards.values()))
 
-    def read_together(self, belief: Belief) -> Outlook:
-        """Read expected regret, and next rewards with the best arm."""
-        return look_out(belief, self.rewards.values())
-
-    def combine(self, evidence: Evidence) -> ArmVector:
+    def choices(self, readings: UserReadings) -> tuple[Prospects, ArmVector, ArmVector]:
         """Minimise squared regret per nat."""
-        return self._choose(expect(evidence.log_weights, evidence.each, evidence.together))
-
-    def motives(self, evidence: Evidence) -> Motives:
-        """Take the reasons to learn away one after the other, and see what changes."""
-        prospects = expect(evidence.log_weights, evidence.each, evidence.together)
-        at_once = greedy(prospects.regret)
-        alone = best_mixture(prospects.regret, prospects.about_person)
-        return Motives(*prospects, at_once, alone - at_once, self._choose(prospects) - alone)
-
-    def _choose(self, prospects: Prospects) -> ArmVector:
+        prospects = expect(readings.log_weights, readings.each, readings.together)
         regret, about_person, about_population = prospects
-        return best_mixture(regret, about_person + self.population_weight * about_population)
+        gain = about_person + self.population_weight * about_population
+        return prospects, best_mixture(regret, about_person), best_mixture(regret, gain)
 
 
-def look_out(belief: Belief, rewards: Values) -> Outlook:
-    """Read what the mixture of particles expects."""
-    best, joint = belief.best_outlook(rewards)
-    joint = joint + LEAST_DENSITY
-    total = jnp.sum(joint, axis=(0, 2), keepdims=True)
-    return Outlook(best - belief.mean(), joint / total)
+@dataclass(frozen=True)
+class PlannedInformationDirectedSampling(TwoPurposes):
+    """Play the plan for this user, as far as the population is known."""
+
+    rewards: RewardGrid
+    steps_per_user: int
+    population_weight: float = 1.0
+
+    def read(self, belief: Belief) -> PlannedReading:
+        """Predict the next rewards, and means together with the next reward."""
+        rewards = self.rewards.values()
+        mean, predictive = belief.mean(), belief.predictive(rewards)
+        # Where all rewards lie beyond the grid, none changes a mean.
+        after = belief.mean_and_reward(rewards) + LEAST_DENSITY * mean[:, None, None]
+        total = jnp.sum(predictive + LEAST_DENSITY, axis=1)
+        return PlannedReading(as_shares(predictive), mean, after / total[None, :, None])
+
+    def choices(self, readings: UserReadings) -> tuple[Prospects, ArmVector, ArmVector]:
+        """Follow the plan, and minimise squared loss per nat about the population."""
+        log_weights, each, together, _ = readings
+        prospects = expect(log_weights, each.predictions, together)
+        loss, worth = self._plan(readings)
+        chosen = best_mixture(self.population_weight * worth + loss, prospects.about_population)
+        return prospects, greedy(loss), chosen
+
+    def _plan(self, readings: UserReadings) -> tuple[ArmVector, Scalar]:
+        """Compute the loss of each arm against the best plan, and W."""
+        log_weights, each = readings.log_weights, readings.each
+        steps_after = jnp.maximum(self.steps_per_user - readings.num_rewards, 1.0) - 1.0
+        mean, after = (average(log_weights, part) for part in (each.mean, each.after))
+        value = _value(mean, after, steps_after)
+        knowing = jnp.max(_value(each.mean, each.after, steps_after), axis=1)
+        # Who knows more plans no worse; rounding may say otherwise.
+        worth = jnp.maximum(average(log_weights, knowing) - jnp.max(value), 0.0)
+        return jnp.max(value) - value, worth
+
+
+def _value(mean: Means, after: MeansAfter, steps_after: Scalar) -> Means:
+    """Compute Q."""
+    best_after = jnp.sum(jnp.max(after, axis=-3), axis=-1)
+    return mean + steps_after * best_after
 
 
 def expect(log_weights: LogWeights, predictions: Predictions, outlook: Outlook) -> Prospects:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.display import Line
@@ -11,10 +11,12 @@ from cocobandits.inference.smc import SmcConfig
 from cocobandits.models.base import PopulationModel
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco.acquisition import Acquisition
-from cocobandits.policies.coco.coids import CoInformationDirectedSampling
+from cocobandits.policies.coco.coids import (
+    CoInformationDirectedSampling,
+    PlannedInformationDirectedSampling,
+)
 from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
 from cocobandits.policies.coco.npm_ts import ThompsonSampling
-from cocobandits.policies.coco.planned import PlannedInformationDirectedSampling
 from cocobandits.policies.coco.policy import CocoPolicy
 from cocobandits.policies.coco.populations import (
     LogDensity,
@@ -23,16 +25,13 @@ from cocobandits.policies.coco.populations import (
     PaperLogDensity,
     PopulationSettings,
     choose_population,
-    population_model,
 )
-from cocobandits.policies.description import Facts, PolicySettings, description
-
-_MOST_STEPS = 1_000_000
+from cocobandits.policies.description import Assumption, Facts, PolicySettings, description
 
 
 @dataclass(frozen=True)
 class Learner(PolicySettings):
-    """What all policies share that learn the population with particles.
+    """The common settings of policies that learn the population with particles.
 
     Attributes:
         population: the population model, `Mixture(...)` or `LogDensity(...)`; None chooses by the
@@ -47,6 +46,9 @@ class Learner(PolicySettings):
     """
 
     is_learner: ClassVar[bool] = True
+    assumes: ClassVar[Assumption | None] = "nonparametric"
+    table_one: ClassVar[str] = "++++++"
+    published: ClassVar[str] = "++++++"
     default_population: ClassVar[LogDensity] = LogDensity()
     population: PopulationSettings | None = None
     num_particles: int = 100
@@ -66,11 +68,7 @@ class Learner(PolicySettings):
         self.inference()
 
     def inference(self) -> SmcConfig:
-        """Return when to move particles, and for how long.
-
-        Raises:
-            ConfigurationError: a value is refused.
-        """
+        """Return when to move particles, and for how long; raises as its constructor does."""
         return SmcConfig(
             self.num_particles,
             self.ess_threshold,
@@ -86,27 +84,18 @@ class Learner(PolicySettings):
         return choose_population(problem, self.population, self.default_population)
 
     def build(self, problem: Problem) -> CocoPolicy:
-        """Build the policy for a problem.
-
-        Raises:
-            ConfigurationError: the settings do not fit the problem.
-        """
-        model = population_model(problem, self.chosen(problem).settings, self.num_particles)
-        acquisition = self.acquisition(model)
-        return CocoPolicy(problem, model, acquisition, self.inference(), self.build)
+        """Build the policy for a problem."""
+        model = self.chosen(problem).settings.model(problem, self.num_particles)
+        return CocoPolicy(problem, model, self.acquisition(model), self.inference(), self)
 
     @abstractmethod
-    def acquisition(self, model: PopulationModel) -> Acquisition[Any, Any]:
+    def acquisition(self, model: PopulationModel) -> Acquisition:
         """Make the rule that turns beliefs into probabilities."""
 
 
 @description(
     "coids",
-    label="CoIDS",
     line=Line("#AA1144", "-", 2.6, 3.0),
-    assumes="nonparametric",
-    table_one="++++++",
-    published="++++++",
     chooses="least squared regret per nat about this user and the population; plans ahead if it "
     "knows how often users are served (`steps_per_user`); the default",
     knows="learns one of any shape, with its hyperparameters",
@@ -129,7 +118,7 @@ class CoIDS(Learner):
         remedy = "The default is 1; 0 ignores later users."
         check_numbers(self, "not negative", "population_weight", remedy=remedy)
         if self.steps_per_user is not None:
-            check_whole(self, "steps_per_user", most=_MOST_STEPS, remedy="Leave it out.")
+            check_whole(self, "steps_per_user", most=1_000_000, remedy="Leave it out.")
 
     def informed(self, facts: Facts) -> "CoIDS":
         """Plan for the steps of the simulation, unless a number was given."""
@@ -137,12 +126,12 @@ class CoIDS(Learner):
             return self
         return replace(self, steps_per_user=facts.steps_per_user)
 
-    def acquisition(self, model: PopulationModel) -> Acquisition[Any, Any]:
+    def acquisition(self, model: PopulationModel) -> Acquisition:
         """Plan ahead if the end is known, and else weigh regret against information."""
-        weight = self.population_weight
+        rewards, weight = model.reward_grid, self.population_weight
         if self.steps_per_user is None:
-            return CoInformationDirectedSampling.for_model(model, weight)
-        return PlannedInformationDirectedSampling.for_model(model, self.steps_per_user, weight)
+            return CoInformationDirectedSampling(rewards, weight)
+        return PlannedInformationDirectedSampling(rewards, self.steps_per_user, weight)
 
 
 @dataclass(frozen=True)
@@ -160,34 +149,26 @@ class PaperLearner(Learner):
     "npm-ts",
     label="NPM-TS",
     line=Line("#0072B2", "-", 1.6),
-    assumes="nonparametric",
-    table_one="++++++",
-    published="++++++",
     chooses="the paper's: Thompson sampling",
     knows="learns one of any shape",
 )
 class NpmTS(PaperLearner):
     """The paper's Thompson sampling with a learned population; see `Learner`."""
 
-    def acquisition(self, model: PopulationModel) -> Acquisition[Any, Any]:
+    def acquisition(self, model: PopulationModel) -> Acquisition:
         """Play each arm as often as it is best."""
-        del model
         return ThompsonSampling()
 
 
 @description(
     "gids",
-    label="GIDS",
     line=Line("#D55E00", (0, (4, 1.5)), 1.6),
-    assumes="nonparametric",
-    table_one="++++++",
-    published="++++++",
     chooses="the paper's: information about the population, against regret",
     knows="learns one of any shape",
 )
 class GIDS(PaperLearner):
     """The paper's global information-directed sampling; see `Learner`."""
 
-    def acquisition(self, model: PopulationModel) -> Acquisition[Any, Any]:
+    def acquisition(self, model: PopulationModel) -> Acquisition:
         """Weigh every particle's regret against the entropy of the weights."""
-        return GlobalInformationDirectedSampling.for_model(model)
+        return GlobalInformationDirectedSampling(model.reward_grid)

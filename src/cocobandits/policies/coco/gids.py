@@ -15,10 +15,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average, entropy
-from cocobandits.models.base import Belief, PopulationModel
+from cocobandits.models.base import Belief
 from cocobandits.models.rewards import RewardGrid
-from cocobandits.policies.coco.acquisition import Acquisition, Evidence
-from cocobandits.policies.coco.information import as_shares, best_mixture
+from cocobandits.policies.coco.acquisition import (
+    Acquisition,
+    UserReadings,
+    as_shares,
+    best_mixture,
+)
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
 
 _TINY = float(np.finfo(float).tiny)
@@ -32,33 +36,25 @@ class GidsReading(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GlobalInformationDirectedSampling(Acquisition[GidsReading, None]):
+class GlobalInformationDirectedSampling(Acquisition):
     """The paper's GIDS, with its optimum in closed form; gains are summed over `rewards`."""
 
     rewards: RewardGrid
 
-    @classmethod
-    def for_model(cls, model: PopulationModel) -> "GlobalInformationDirectedSampling":
-        """Take the rewards that the model lays out."""
-        return cls(model.reward_grid)
-
     def read(self, belief: Belief) -> GidsReading:
-        """Read expected regret and the density of the next reward."""
+        """Compute expected regret and the density of the next reward."""
         return GidsReading(
             belief.expected_best() - belief.mean(), belief.predictive(self.rewards.values())
         )
 
     def read_together(self, belief: Belief) -> None:
-        """Read nothing: every particle makes its own trade-off."""
-        del belief
+        """Compute nothing: every particle makes its own trade-off."""
 
-    def combine(self, evidence: Evidence) -> ArmVector:
+    def combine(self, readings: UserReadings) -> ArmVector:
         """Solve each particle's trade-off and average the solutions."""
-        log_weights, readings = evidence.log_weights, evidence.each
-        gains = jax.vmap(self._gains, in_axes=(None, 1), out_axes=1)(
-            log_weights, readings.predictive
-        )
-        mixtures = jax.vmap(best_mixture)(readings.regret, gains)
+        log_weights, (regret, predictive) = readings.log_weights, readings.each
+        gains = jax.vmap(self._gains, in_axes=(None, 1), out_axes=1)(log_weights, predictive)
+        mixtures = jax.vmap(best_mixture)(regret, gains)
         return average(log_weights, mixtures)
 
     def _gains(

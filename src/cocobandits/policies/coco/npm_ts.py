@@ -3,25 +3,24 @@
 from dataclasses import dataclass
 
 from cocobandits.models.base import Belief
-from cocobandits.policies.coco.acquisition import Acquisition, Evidence
+from cocobandits.policies.coco.acquisition import Acquisition, UserReadings
 from cocobandits.types import ArmVector
 
 
 @dataclass(frozen=True)
-class ThompsonSampling(Acquisition[None, ArmVector]):
+class ThompsonSampling(Acquisition):
     """Play each arm as often as it is best: Σ_s w_s P(a* = a | particle s).
 
     This is the marginal law of the paper's two stages, a particle and then an arm.
     """
 
     def read(self, belief: Belief) -> None:
-        """Read nothing: particles need not be told apart."""
-        del belief
+        """Compute nothing: the mixture of all particles is enough."""
 
     def read_together(self, belief: Belief) -> ArmVector:
-        """Read P(arm is best)."""
+        """Compute P(arm is best)."""
         return belief.best_probability()
 
-    def combine(self, evidence: Evidence) -> ArmVector:
+    def combine(self, readings: UserReadings) -> ArmVector:
         """Play it."""
-        return evidence.together
+        return readings.together

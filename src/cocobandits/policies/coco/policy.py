@@ -4,41 +4,35 @@ Owns how the three meet: a change of a user's statistics is one step of sequenti
 arm probabilities come from every particle's belief about that user.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from cocobandits.errors import UnsupportedError
 from cocobandits.inference import smc
-from cocobandits.models.base import (
-    Belief,
-    PopulationModel,
-    Statistics,
-)
+from cocobandits.inference.smc import SmcConfig, SmcInfo, SmcState
+from cocobandits.models.base import Belief, PopulationModel, Statistics
 from cocobandits.models.blocks import in_blocks
 from cocobandits.models.histories import Change, HistoryPath, UserTable
-from cocobandits.policies.base import Arms, History, Policy, Problem, Readings
-from cocobandits.policies.coco.acquisition import Acquisition, Evidence, Motives
-from cocobandits.policies.coco.relearning import relearn
+from cocobandits.policies.base import Arms, History, Policy, Problem, ReadFn, Readings, UserData
+from cocobandits.policies.coco.acquisition import Acquisition, Motives, UserReadings
 from cocobandits.types import ArmVector, LogWeights, Particles, PossibleContext, RngKey
 
 
-class CocoPolicy(Policy[smc.SmcState]):
+class CocoPolicy(Policy[SmcState]):
     """Learn the population from all users, and choose for each."""
 
     def __init__(
         self,
         problem: Problem,
         model: PopulationModel,
-        acquisition: Acquisition[Any, Any],
-        inference: smc.SmcConfig,
-        rebuild: Callable[[Problem], "CocoPolicy"] | None = None,
+        acquisition: Acquisition,
+        inference: SmcConfig,
+        settings: Any = None,
     ) -> None:
-        self.problem = problem
-        self._rebuild = rebuild
+        super().__init__(problem, settings)
         self.model = model
         self.acquisition = acquisition
         self.inference = inference
@@ -48,119 +42,99 @@ class CocoPolicy(Policy[smc.SmcState]):
         """The range of the population model."""
         return self.model.mean_range
 
-    def init(self, rng_key: RngKey) -> smc.SmcState:
+    def init(self, rng_key: RngKey) -> SmcState:
         """Draw particles from the prior."""
         return smc.init(rng_key, self.model.num_parameters, self.inference)
 
-    def update(
-        self, rng_key: RngKey, state: smc.SmcState, change: Change
-    ) -> tuple[smc.SmcState, smc.SmcInfo]:
-        """Bring the particles to the posterior that the new statistics imply.
-
-        Raises:
-            NumericalError: no particle can explain the change.
-        """
+    def update(self, rng_key: RngKey, state: SmcState, change: Change) -> tuple[SmcState, SmcInfo]:
+        """Move the particles to the posterior of the new statistics, as `Policy.update` says."""
         return smc.step(rng_key, state, HistoryPath(self.model), change, self.inference)
 
     def reweigh(
-        self, rng_key: RngKey, state: smc.SmcState, change: Change
-    ) -> tuple[smc.SmcState, smc.SmcInfo, bool]:
-        """Follow the change by weights alone, and report whether moves are due.
-
-        Raises:
-            NumericalError: no particle can explain the change.
-        """
-        del rng_key
+        self, rng_key: RngKey, state: SmcState, change: Change
+    ) -> tuple[SmcState, SmcInfo, bool]:
+        """Follow the change by weights alone, and report whether moves are due."""
         after, info = smc.reweigh(state, HistoryPath(self.model), change)
         return after, info, smc.is_due(after, info, self.inference)
 
-    def probabilities(
-        self, state: smc.SmcState, users: UserTable, user: int, arms: Arms = None
-    ) -> ArmVector:
+    def probabilities(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
-        return _combine(self.acquisition, self.model, self._case(state, users, user, arms))
+        return _combine(self.acquisition, self.model, self._query(state, users, user, arms))
 
-    def motives(
-        self, state: smc.SmcState, users: UserTable, user: int, arms: Arms = None
-    ) -> Motives | None:
+    def motives(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> Motives | None:
         """Ask the acquisition."""
-        return _motives(self.acquisition, self.model, self._case(state, users, user, arms))
+        return _motives(self.acquisition, self.model, self._query(state, users, user, arms))
 
     def add_arm(
-        self, rng_key: RngKey, state: smc.SmcState, users: UserTable, history: History
-    ) -> tuple["CocoPolicy", smc.SmcState]:
+        self, rng_key: RngKey, state: SmcState, users: UserTable, history: History
+    ) -> tuple["CocoPolicy", SmcState]:
         """Give every particle a new arm from its prior, or relearn from all users.
 
         Where the wider model has all parameters of this one, what was learned stays as it is. The
         grid of a log-density has not: its population is learned again from all rewards.
 
         Raises:
-            UnsupportedError: the policy was not built by name.
             NumericalError: no particle of a new population can explain a user.
         """
-        del history
-        if self._rebuild is None:
-            raise UnsupportedError(
-                "Expected a policy that was built by name; got one that was put together by hand. "
-                "Build it with cocobandits.policies.registry.build_policy."
-            )
-        policy = self._rebuild(self.problem.with_arm())
+        policy = self.widened()
         if policy.model != self.model.with_arm():
             return policy, relearn(rng_key, policy.model, users, policy.inference)
         particles = self.model.widened(rng_key, state.particles)
         return policy, state._replace(particles=particles)
 
-    def _case(self, state: smc.SmcState, users: UserTable, user: int, arms: Arms) -> "_Case":
+    def _query(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> "_Query":
         chosen = None if arms is None else self.model.selection(arms)
-        context, statistics = users.of(user)
-        return _Case(state, context, statistics, chosen)
+        return _Query(state, users.of(user), chosen)
 
-    def read(
-        self,
-        state: smc.SmcState,
-        users: UserTable,
-        context: PossibleContext,
-        statistics: Statistics,
-        read_fn: Callable[[Belief], Any],
-    ) -> Readings:
+    def read(self, state: SmcState, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings:
         """Apply a function to every particle's belief about a user."""
-        del users
-        values = _read(self.model, read_fn, state.particles, context, statistics)
-        return Readings(state.log_weights, values)
+        return Readings(state.log_weights, _read(self.model, read_fn, state.particles, data))
 
-    def hyperparameters(self, state: smc.SmcState) -> Readings:
+    def hyperparameters(self, state: SmcState) -> Readings:
         """Ask the model, particle by particle."""
         return Readings(state.log_weights, jax.vmap(self.model.hyperparameters)(state.particles))
 
-    def log_evidence(self, state: smc.SmcState) -> float:
+    def log_evidence(self, state: SmcState) -> float:
         """Return the particle estimate of log p(all rewards)."""
         return float(state.log_evidence)
 
-    def prior(self, state: smc.SmcState, users: UserTable, context: PossibleContext) -> Belief:
+    def prior(self, state: SmcState, users: UserTable, context: PossibleContext) -> Belief:
         """Average the populations of all particles."""
-        del users
         return _marginal(self.model, state.particles, state.log_weights, context)
 
 
-class _Case(NamedTuple):
-    """A user whose turn it is, and among which arms to choose; None for all."""
+def relearn(
+    rng_key: RngKey, model: PopulationModel, users: UserTable, config: SmcConfig
+) -> SmcState:
+    """Learn a population from its prior, one user after the other with all rewards at once.
 
-    posterior: smc.SmcState
-    context: PossibleContext
-    statistics: Statistics
+    Raises:
+        NumericalError: no particle can explain a user.
+    """
+    start_key, update_key = jax.random.split(rng_key)
+    state = smc.init(start_key, model.num_parameters, config)
+    learned = users._replace(statistics=Statistics(*map(jnp.zeros_like, users.statistics)))
+    counts = np.asarray(users.statistics.count).sum(axis=1)
+    for user in map(int, np.flatnonzero(counts)):
+        change = Change.of(learned, user, users.of(user)[1])
+        key = jax.random.fold_in(update_key, user)
+        state, _ = smc.step(key, state, HistoryPath(model), change, config)
+        learned = change.applied()
+    return state
+
+
+class _Query(NamedTuple):
+    """A user to decide for, and among which arms; None for all."""
+
+    posterior: SmcState
+    data: UserData
     arms: Any
 
 
 @partial(jax.jit, static_argnames=("model", "read_fn"))
-def _read(
-    model: PopulationModel,
-    read_fn: Callable[[Belief], Any],
-    particles: Particles,
-    context: PossibleContext,
-    statistics: Statistics,
-) -> Any:
+def _read(model: PopulationModel, read_fn: ReadFn, particles: Particles, data: UserData) -> Any:
     def read_one(parameters: jax.Array) -> Any:
-        return read_fn(model.posterior(parameters, context, statistics))
+        return read_fn(model.posterior(parameters, *data))
 
     # In blocks: all particles' densities at once would fill the memory, and miss the cache.
     return in_blocks(jax.vmap(read_one), particles, model.particles_at_once)
@@ -175,19 +149,17 @@ def _marginal(
 
 # By acquisition: methods of equal objects are not equal, and would be compiled for every study.
 @partial(jax.jit, static_argnames=("acquisition", "model"))
-def _combine(acquisition: Acquisition[Any, Any], model: PopulationModel, case: _Case) -> ArmVector:
-    return acquisition.combine(_evidence(acquisition, model, case))
+def _combine(acquisition: Acquisition, model: PopulationModel, query: _Query) -> ArmVector:
+    return acquisition.combine(_readings(acquisition, model, query))
 
 
 @partial(jax.jit, static_argnames=("acquisition", "model"))
-def _motives(
-    acquisition: Acquisition[Any, Any], model: PopulationModel, case: _Case
-) -> Motives | None:
-    return acquisition.motives(_evidence(acquisition, model, case))
+def _motives(acquisition: Acquisition, model: PopulationModel, query: _Query) -> Motives | None:
+    return acquisition.motives(_readings(acquisition, model, query))
 
 
-def _evidence(acquisition: Acquisition[Any, Any], model: PopulationModel, case: _Case) -> Evidence:
-    posterior, context, statistics, arms = case
+def _readings(acquisition: Acquisition, model: PopulationModel, query: _Query) -> UserReadings:
+    posterior, data, arms = query
 
     def among(belief: Belief) -> Belief:
         return belief if arms is None else belief.among(arms)
@@ -195,10 +167,10 @@ def _evidence(acquisition: Acquisition[Any, Any], model: PopulationModel, case: 
     def read_one(belief: Belief) -> Any:
         return acquisition.read(among(belief))
 
-    together = model.average(posterior.particles, posterior.log_weights, context, statistics)
-    return Evidence(
+    together = model.average(posterior.particles, posterior.log_weights, *data)
+    return UserReadings(
         posterior.log_weights,
-        _read(model, read_one, posterior.particles, context, statistics),
+        _read(model, read_one, posterior.particles, data),
         acquisition.read_together(among(together)),
-        jnp.sum(statistics.count),
+        jnp.sum(data[1].count),
     )

@@ -4,12 +4,11 @@ Owns which of them is chosen by the size of a study, and their priors. Everythin
 units: rewards span [-2, 2], continuous features [-1, 1].
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar, NamedTuple
 
 from cocobandits.checks import check_choice, check_numbers, check_whole
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import PopulationModel
 from cocobandits.models.log_density import (
     Axis,
     BasisName,
@@ -42,9 +41,6 @@ class Mixture:
         num_components: of the mixture.
         rank: common factors of the arms within a component, 0 or 1; None for one up to three arms.
         precision: of densities, "single" or "double"; log-evidences are added in double.
-
-    Raises:
-        ConfigurationError: a value is refused.
     """
 
     name: ClassVar[str] = "mixture"
@@ -60,18 +56,15 @@ class Mixture:
 
     def model(self, problem: Problem, num_particles: int) -> MixtureModel:
         """Lay out the mixture for a problem."""
-        del num_particles
         noise, noise_deviation = noise_prior(problem)
         is_gaussian = problem.rewards == "gaussian"
-        rank = self.rank
-        if rank is None:
-            rank = int(is_gaussian and problem.num_arms <= _MOST_FACTOR_ARMS)
+        default_rank = int(is_gaussian and problem.num_arms <= _MOST_FACTOR_ARMS)
         return MixtureModel(
             MixtureConfig(
                 problem.num_arms,
                 problem.features,
                 num_components=self.num_components,
-                rank=rank,
+                rank=default_rank if self.rank is None else self.rank,
                 rewards=problem.rewards,
                 mean_range=problem.reward_range,
                 reward_noise=noise,
@@ -95,9 +88,6 @@ class LogDensity:
         precision: of densities, "single" or "double". Single precision is faster; per-user
             likelihoods are clipped at exp(-65).
         memory_limit_gb: grids that need more are refused.
-
-    Raises:
-        ConfigurationError: a value is refused.
     """
 
     name: ClassVar[str] = "log-density"
@@ -137,30 +127,21 @@ class LogDensity:
             )
         low, high = problem.reward_range
         noise, noise_deviation = noise_prior(problem)
-        nodes = self.nodes_per_arm
+        feature = Axis(-1.0, 1.0, self.nodes_per_feature)
+        shared = asdict(self)
+        nodes = shared.pop("nodes_per_arm") or _nodes_for(problem, noise)
         return LogDensityModel(
             LogDensityConfig(
                 num_arms=problem.num_arms,
                 context_axes=tuple(
-                    Axis(-1.0, 1.0, self.nodes_per_feature)
-                    if num_categories is None
-                    else CategoricalAxis(num_categories)
-                    for num_categories in problem.features
+                    feature if size is None else CategoricalAxis(size) for size in problem.features
                 ),
-                arm_axis=Axis(low, high, _nodes_for(problem, noise) if nodes is None else nodes),
+                arm_axis=Axis(low, high, nodes),
                 reward_noise=noise,
                 noise_deviation=noise_deviation,
-                arm_lengthscale=self.arm_lengthscale,
-                context_lengthscale=self.context_lengthscale,
-                amplitude=self.amplitude,
-                num_modes=self.num_modes,
                 basis=self.basis,
-                lengthscale_deviation=self.lengthscale_deviation,
-                amplitude_deviation=self.amplitude_deviation,
-                context_points=self.context_points,
-                precision=self.precision,
                 num_particles=num_particles,
-                memory_limit_gb=self.memory_limit_gb,
+                **shared,
             )
         )
 
@@ -218,19 +199,8 @@ def choose_population(
     return ModelChoice(default, f"{fits}, and takes any shape of population")
 
 
-def population_model(
-    problem: Problem, settings: PopulationSettings, num_particles: int
-) -> PopulationModel:
-    """Lay out a population model for a problem.
-
-    Raises:
-        ConfigurationError: the settings do not fit the problem.
-    """
-    return settings.model(problem, num_particles)
-
-
 def noise_prior(problem: Problem) -> tuple[float, float]:
-    """Give the prior median of the noise, and the deviation of its logarithm: zero if known."""
+    """Return the prior median of the noise, and the deviation of its logarithm: zero if known."""
     if problem.reward_noise is not None:
         return problem.reward_noise, 0.0
     low, high = problem.reward_range
