@@ -70,7 +70,7 @@ def test_commands_are_in_the_makefile():
 
 
 def test_first_command_is_the_small_reproduction():
-    """Compare what it runs with the preset, and with the recipe in the Makefile."""
+    """Compare what it runs with the suite, and with the recipe in the Makefile."""
     [recipe] = re.findall(r"^run:.*\n\t(.*)$", read("Makefile"), re.M)
     assert "coco reproduce --quick" in recipe
     assert "make run    # the paper's four environments, four seeds" in README
