@@ -78,6 +78,21 @@ def test_interrupted_and_continued_run_has_the_same_cells(finished, tmp_path, bl
             np.testing.assert_array_equal(values, getattr(second, name)[key][: len(first.seeds)])
 
 
+def test_an_interrupted_run_keeps_its_number_of_seeds(tmp_path):
+    """The same command again, without --seeds: the quick suite has four."""
+    process = start(*SMALL, "--jobs", "1", "--out", tmp_path)
+    wait_for_first_cell(tmp_path)
+    process.kill()
+    process.communicate(timeout=60)
+    # Should all cells have been finished by then, there is still one that is not packed.
+    (tmp_path / "cells" / "diet" / "ind-ts").mkdir(parents=True, exist_ok=True)
+    for path in tmp_path.glob("cells/*/*/seed-[123].*"):
+        path.unlink()
+    shown = run(*SMALL, "--jobs", "1", "--out", tmp_path)
+    assert "of 12 cells" in shown.stdout, shown.stdout
+    assert read_results(tmp_path).seeds == (0, 1, 2, 3)
+
+
 def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
     process = start(*SMALL, "--seeds", "500", "--jobs", "1", "--out", tmp_path)
     wait_for_first_cell(tmp_path)

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import FrozenInstanceError, asdict, dataclass, fields, replace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +29,6 @@ from cocobandits.environments.recruitment import Recruitment
 from cocobandits.errors import (
     ConfigurationError,
     InputError,
-    StorageError,
     UnknownNameError,
     UnsupportedError,
 )
@@ -351,7 +351,7 @@ def test_policy_from_outside_survives_the_disk(tmp_path):
     loaded = Study.load(path, policies=[FavouriteArm])
     assert loaded.design == study.design
     assert loaded.decide("anna") == study.decide("anna")
-    with pytest.raises(StorageError, match=r"'favourite-arm'.*Study.load\(path, policies="):
+    with pytest.raises(UnknownNameError, match=r"'favourite-arm'.*Study.load\(path, policies="):
         Study.load(path)
 
 
@@ -369,3 +369,43 @@ def test_policy_and_environment_from_outside_are_simulated():
 def test_unknown_environment_is_refused():
     with pytest.raises(UnknownNameError, match="environment='moon'"):
         simulate("uniform", "moon", 0)
+
+
+@dataclass(frozen=True)
+class Impostor(PolicySettings):
+    """Has the name of a policy of the package."""
+
+    name = "uniform"
+
+
+@dataclass(frozen=True)
+class Homeless(PolicySettings):
+    """Has no policy."""
+
+    share: Any = 0.5
+
+
+class Unstored(PolicySettings):
+    """Is no dataclass."""
+
+
+def test_names_of_the_package_are_not_for_others():
+    with pytest.raises(ConfigurationError, match=r"got name='uniform' of Impostor"):
+        find_policy(Impostor())
+
+
+def test_settings_without_a_policy_are_refused():
+    with pytest.raises(ConfigurationError, match="got Homeless without one"):
+        Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), Homeless())
+
+
+def test_settings_that_cannot_be_stored_are_refused():
+    with pytest.raises(ConfigurationError, match="can be stored; got Unstored"):
+        to_plain(Unstored())
+    assert json.dumps(to_plain(Homeless(np.float32(0.5)))["share"]) == "0.5"
+
+
+@pytest.mark.parametrize("policies", [Homeless, [Homeless()], "uniform"])
+def test_classes_are_what_a_load_takes(policies, tmp_path):
+    with pytest.raises(ConfigurationError, match="list of classes of policies"):
+        Study.load(tmp_path / "any", policies=policies)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment
 from cocobandits.environments.recruitment import Recruitment
@@ -15,6 +16,7 @@ from cocobandits.policies.base import PlainPolicy
 from cocobandits.policies.description import PolicySettings
 from cocobandits.rewards import Gaussian
 from cocobandits.runs.cell import Agent
+from cocobandits.runs.format import Made
 from cocobandits.simulation.loop import open_study
 
 
@@ -56,6 +58,23 @@ class LastPolicy(PlainPolicy, settings=Last):
         del state, users, user
         num_arms = self.problem.num_arms if arms is None else len(arms)
         return jnp.zeros(num_arms).at[-1].set(1.0)
+
+
+@dataclass(frozen=True)
+class Large:
+    """A task with a table of 24 MB."""
+
+    key: str
+    cost: float = 1.0
+
+    def made(self, source):
+        """Describe how it is made."""
+        return Made({}, source.provenance)
+
+    def run(self, source):
+        """Make the table."""
+        del source
+        return pa.table({"zero": np.zeros(3_000_000)})
 
 
 @dataclass(frozen=True, kw_only=True)

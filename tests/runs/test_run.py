@@ -1,16 +1,24 @@
 """Filling folders, with a policy, an environment and an agent from outside the package."""
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import outside
 import pytest
-from outside import Last, Stubborn, Village
+from outside import Large, Last, Stubborn, Village
 
 from cocobandits import IndTS, OracleTS, RobustAgg, Uniform, simulate
 from cocobandits.display import DEFAULT_LINE
-from cocobandits.errors import ConflictError, CrashedError, StorageError
+from cocobandits.environments.recruitment import Recruitment
+from cocobandits.errors import (
+    ConfigurationError,
+    ConflictError,
+    CrashedError,
+    StorageError,
+)
 from cocobandits.experiments.figures.regret import cumulative_figure
 from cocobandits.experiments.report import write_comparison, write_report
 from cocobandits.experiments.suites import Suite
@@ -155,6 +163,61 @@ def test_nothing_is_computed_after_the_disk_is_full(tmp_path, monkeypatch):
     assert len(list(trace.iterdir())) < 10
     monkeypatch.undo()
     assert len(run(tmp_path / "run", make_suite(2))) == 4
+
+
+def test_a_run_ends_at_once_while_a_result_is_on_its_way(tmp_path):
+    """A worker is killed in the middle of a result that fills its pipe many times."""
+    with open_folder(tmp_path) as folder:
+        running = fill(folder, [Large(f"large-{number}") for number in range(8)], SOURCE, 2)
+        next(running)
+        time.sleep(0.5)
+        started = time.monotonic()
+        running.close()
+    assert time.monotonic() - started < 20
+
+
+def test_code_of_policies_from_outside_is_recorded(tmp_path):
+    suite = Suite("mine", (Village(),), {"last": Last(), "uniform": Uniform()}, 1)
+    [last, uniform] = [cell.made(SOURCE).provenance for cell in suite.cells()]
+    assert len(last["outside_sha256"].split()) == 2
+    assert len(uniform["outside_sha256"].split()) == 1
+    run(tmp_path, suite)
+    changed = Path(outside.__file__).read_bytes() + b"# changed"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "read_bytes", lambda _: changed)
+        with open_folder(tmp_path) as folder:
+            assert plan(folder, suite.cells(), SOURCE).num_stale == 2
+
+
+def test_another_plan_of_arrivals_is_another_cell(tmp_path):
+    run(tmp_path, make_suite())
+    longer = Village().recruiting(Recruitment.batches(4, 3, 2))
+    with pytest.raises(ConflictError, match="has other settings"):
+        run(tmp_path, replace(make_suite(), environments=(longer,)))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("follow/0.5",), "without slashes; got policy='follow/0.5'"),
+        (("..",), "without slashes; got policy='..'"),
+        ((" ",), "1 to 256 characters; got policy=' '"),
+    ],
+)
+def test_names_that_are_no_folders_are_refused(names, message):
+    with pytest.raises(ConfigurationError, match=message):
+        Suite("mine", (Village(),), dict.fromkeys(names, Last()), 1)
+
+
+def test_two_environments_of_one_name_are_refused():
+    with pytest.raises(ConfigurationError, match=r"environment=\['village'\] more than once"):
+        Suite("mine", (Village(), Village()), {"last": Last()}, 1)
+
+
+def test_variants_of_one_policy_have_labels_of_their_own():
+    policies = {"robustagg": RobustAgg(), "close": RobustAgg(dissimilarity=0.1)}
+    suite = Suite("mine", (Village(),), policies, 1)
+    assert [cell.agent.label for cell in suite.cells()] == ["RobustAgg", "RobustAgg, close"]
 
 
 def test_an_interrupted_run_equals_an_uninterrupted_one(finished, tmp_path):

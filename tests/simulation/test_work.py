@@ -92,8 +92,8 @@ def test_bytes_of_what_is_computed_most(policy, what):
             state.particles, change, jnp.ones(())
         )
     else:
-        case = coco._Case(state, jnp.zeros(1), nobody, None)
-        lowered = coco._combine.lower(learner.acquisition, learner.model, case)
+        query = coco._Query(state, (jnp.zeros(1), nobody), None)
+        lowered = coco._combine.lower(learner.acquisition, learner.model, query)
     # As users compile it; how well the machine code is optimised changes no bytes.
     compiled = lowered.compile(compiler_options={"xla_cpu_use_fusion_emitters": True})
     moved = compiled.cost_analysis()["bytes accessed"]

@@ -1,1 +1,1 @@
-"""The command line: one file per verb; parse, call, print."""
+"""The command line: parse, call, print."""

@@ -37,7 +37,8 @@ def show(policy: str, seed: int, picture: Path) -> None:
         UnknownNameError: there is no policy of that name.
         UnsupportedError: the policy holds no beliefs.
     """
-    _check_picture(picture)
+    if policy != "uniform":
+        _check_picture(picture)
     console = Console()
     environment = DietEnvironment()
     world = draw_world(environment, seed)

@@ -186,13 +186,16 @@ def _report(folders: list[Path], place: Path, page: Path | None) -> None:
 
 
 def _num_seeds(place: Path, asked: int | None) -> int | None:
-    """Choose the number of seeds that is asked for, or else that of the folder, if it has any."""
+    """Choose the number of seeds that is asked for, or else that of a finished run.
+
+    An interrupted run has the first seeds only, so the suite decides there.
+    """
     from cocobandits.runs.store import RunFolder  # noqa: PLC0415 - needs the extra
 
-    if asked is not None:
+    folder = RunFolder(place)
+    if asked is not None or not folder.is_finished():
         return asked
-    seeds = [key.seed for key in RunFolder(place).made() if not isinstance(key, str)]
-    return max(seeds) + 1 if seeds else None
+    return max(key.seed for key in folder.made() if not isinstance(key, str)) + 1
 
 
 def _check_packages() -> None:

@@ -38,7 +38,7 @@ def find_environment(environment: Environment | str) -> Environment:
     """
     if isinstance(environment, Environment):
         return environment
-    if environment not in _ENVIRONMENTS:
+    if not isinstance(environment, str) or environment not in _ENVIRONMENTS:
         names = environment_names()
         raise UnknownNameError("environment", environment, names, "Choose one of these.")
     return _ENVIRONMENTS[environment]

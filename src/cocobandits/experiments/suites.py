@@ -4,13 +4,15 @@ The paper's suite runs the paper's policies in the paper's environments on the p
 means. Everything else runs on the range that the environment declares.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
+from cocobandits.checks import check_names
 from cocobandits.environments.base import Environment
 from cocobandits.environments.registry import environment_names, find_environment
-from cocobandits.errors import ConfigurationError, UnknownNameError
+from cocobandits.errors import ConfigurationError, UnknownNameError, brief
 from cocobandits.experiments.claims import OURS, PAPER, PAPER_POLICIES, STRESS
 from cocobandits.experiments.density import PAPER_RANGE, DensityTask, DietTask
 from cocobandits.experiments.rules import ALONE
@@ -74,13 +76,27 @@ class Suite:
                 f"Expected 1 to {_MOST_SEEDS:,} seeds; got seeds={self.num_seeds}. Use for "
                 "example 10."
             )
+        for kind, names in (
+            ("environment", tuple(each.name for each in self.environments)),
+            ("policy", tuple(self.policies)),
+        ):
+            check_names(kind, names)
+            for name in names:
+                # Names are folders of a run.
+                if name in (".", "..") or set(name) & set("/\\"):
+                    raise ConfigurationError(
+                        f"Expected a name without slashes; got {kind}={brief(name)}. Rename it."
+                    )
 
     def cells(self) -> list[Cell]:
         """List the cells, environment by environment; policies skip rewards they cannot learn."""
         made, known = [], environment_names()
+        labels = Counter(policy.label for policy in self.policies.values())
         for environment, (name, policy) in product(self.environments, self.policies.items()):
             if isinstance(policy, Agent) or environment.rewards.kind in policy.rewards:
                 agent = agent_for(policy, environment, name)
+                if labels[policy.label] > 1 and agent.label != name and name not in NAMES:
+                    agent = replace(agent, label=f"{agent.label}, {name}")
                 mean_range = self.range_for(environment, name)
                 # Strangers come last in displays.
                 place = [*known, environment.name].index(environment.name)

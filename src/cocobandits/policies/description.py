@@ -85,6 +85,11 @@ class PolicySettings(ABC):
         Raises:
             ConfigurationError: the settings do not fit the problem.
         """
+        if not hasattr(self, "policy"):
+            raise ConfigurationError(
+                f"Expected a policy for these settings; got {type(self).__name__} without one. "
+                f"Write `class P(Policy, settings={type(self).__name__})`, or override `build`."
+            )
         return self.policy(problem, self)
 
     def informed(self, facts: Facts) -> "PolicySettings":

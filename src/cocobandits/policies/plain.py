@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import numpy as np
+
 from cocobandits import rewards
 from cocobandits.checks import freeze
-from cocobandits.errors import UnknownNameError
+from cocobandits.errors import ConfigurationError, UnknownNameError, brief
 from cocobandits.models.chances import ChanceMixture
 from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.coco.populations import POPULATIONS
@@ -19,13 +21,43 @@ _CLASSES: dict[str, type] = {**rewards.KINDS, **POLICIES, **POPULATIONS, **_TRUT
 
 
 def to_plain(settings: Any) -> dict[str, Any]:
-    """Write settings as values that JSON can hold."""
+    """Write settings as values that JSON can hold.
+
+    Raises:
+        ConfigurationError: they are not of a class that can be stored.
+    """
     kinds = {kind: name for name, kind in _CLASSES.items()}
-    kind = kinds.get(type(settings)) or settings.name
+    kind = kinds.get(type(settings)) or getattr(settings, "name", None)
+    if kind is None or not is_dataclass(settings):
+        raise ConfigurationError(
+            f"Expected settings that can be stored; got {type(settings).__name__}. Make the class "
+            "a frozen dataclass that derives from PolicySettings."
+        )
     values = {each.name: getattr(settings, each.name) for each in fields(settings)}
     return {_KIND: kind} | {
-        name: to_plain(value) if is_dataclass(value) else value for name, value in values.items()
+        name: to_plain(value) if is_dataclass(value) else _as_python(value)
+        for name, value in values.items()
     }
+
+
+def check_classes(policies: Any) -> None:
+    """Refuse anything but classes of settings.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if not isinstance(policies, list | tuple) or not all(
+        isinstance(each, type) and issubclass(each, PolicySettings) for each in policies
+    ):
+        raise ConfigurationError(
+            f"Expected a list of classes of policies; got policies={brief(policies)}. Write for "
+            "example policies=[Mine]."
+        )
+
+
+def _as_python(value: Any) -> Any:
+    """Turn a number of NumPy into Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def from_plain(item: dict[str, Any], further: Iterable[type[PolicySettings]] = ()) -> Any:
@@ -44,7 +76,8 @@ def from_plain(item: dict[str, Any], further: Iterable[type[PolicySettings]] = (
     kind = values.pop(_KIND)
     if kind not in classes:
         remedy = "Pass its class: Study.load(path, policies=[...])."
-        raise UnknownNameError("policy", kind, classes, remedy)
+        known = (*POLICIES, *(each.name for each in further))
+        raise UnknownNameError("policy", kind, known, remedy)
     return classes[kind](
         **{
             name: from_plain(value) if isinstance(value, dict) else freeze(value)

@@ -37,6 +37,11 @@ def find_policy(policy: Any) -> PolicySettings:
         ConfigurationError: it is neither a name nor settings.
     """
     if isinstance(policy, PolicySettings):
+        if not isinstance(policy, POLICIES.get(policy.name, PolicySettings)):
+            raise ConfigurationError(
+                f"Expected a name that no policy of the package has; got name={policy.name!r} of "
+                f"{type(policy).__name__}. Give the class another `name`."
+            )
         return policy
     if isinstance(policy, str):
         if policy not in POLICIES:

@@ -24,7 +24,7 @@ from cocobandits.runs.format import (
     second_half,
     total,
 )
-from cocobandits.runs.provenance import Source
+from cocobandits.runs.provenance import Source, outside_digest
 from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import World, draw_evaluation, draw_world
@@ -51,6 +51,11 @@ class Agent(ABC):
     table_one: str = ""
     published: str = ""
 
+    @property
+    def classes(self) -> tuple[type, ...]:
+        """The classes whose code decides, if `provenance` does not name it."""
+        return ()
+
     @abstractmethod
     def start(
         self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]
@@ -70,6 +75,11 @@ class PolicyAgent(Agent):
         names = ("line", "is_learner", "table_one", "published")
         record = {name: getattr(policy, name) for name in names}
         return cls(label=label, settings=to_plain(policy), policy=policy, **record)
+
+    @property
+    def classes(self) -> tuple[type, ...]:
+        """The class of the settings."""
+        return (type(self.policy),)
 
     def start(
         self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]
@@ -109,8 +119,15 @@ class Cell:
 
     def made(self, source: Source) -> Made:
         """Describe how the result is made."""
-        parts = self.agent.settings, self.reward_range, self.newcomers
-        return Made.of(self.key, *parts, source.provenance | self.agent.provenance)
+        plan = self.environment.recruitment
+        return Made.of(
+            self.key,
+            self._provenance(source),
+            settings=self.agent.settings,
+            reward_range=self.reward_range,
+            newcomers=self.newcomers,
+            size=(plan.num_users, plan.num_steps),
+        )
 
     def run(self, source: Source) -> pa.Table:
         """Simulate, and evaluate the learned prior before the first and after every round."""
@@ -146,12 +163,18 @@ class Cell:
             seconds=seconds,
             suite=self.suite,
             is_quick=self.is_quick,
-            provenance=source.provenance | agent.provenance,
+            provenance=self._provenance(source),
             argv=source.argv,
             table_one=agent.table_one,
             published=agent.published,
         )
         return cell_table(info, rows, first)
+
+    def _provenance(self, source: Source) -> dict[str, Any]:
+        """Add the code of a policy or environment from outside the package."""
+        found = source.provenance | self.agent.provenance
+        outside = outside_digest(type(self.environment), *self.agent.classes)
+        return found | {"outside_sha256": outside} if outside else found
 
     def _newcomers(self) -> Evaluation | None:
         if not self.newcomers[0]:

@@ -66,16 +66,8 @@ class Made(NamedTuple):
     provenance: dict[str, Any]
 
     @classmethod
-    def of(
-        cls,
-        key: CellKey,
-        settings: dict[str, Any],
-        reward_range: tuple[float, float],
-        newcomers: tuple[int, int],
-        provenance: dict[str, Any],
-    ) -> "Made":
-        """Identify a cell."""
-        parts = {"settings": settings, "reward_range": reward_range, "newcomers": newcomers}
+    def of(cls, key: CellKey, provenance: dict[str, Any], **parts: Any) -> "Made":
+        """Identify a cell by its key and the other parts of its identity."""
         return cls(plain(key._asdict() | parts), provenance)
 
 
@@ -135,8 +127,14 @@ class CellInfo(NamedTuple):
     @property
     def made(self) -> Made:
         """How the cell was made."""
-        parts = self.settings, self.reward_range, self.newcomers
-        return Made.of(self.key, *parts, self.provenance)
+        return Made.of(
+            self.key,
+            self.provenance,
+            settings=self.settings,
+            reward_range=self.reward_range,
+            newcomers=self.newcomers,
+            size=(self.num_users, self.num_steps),
+        )
 
     @classmethod
     def parse(cls, text: str) -> "CellInfo":

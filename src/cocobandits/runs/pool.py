@@ -2,7 +2,8 @@
 
 Adding policies, environments or seeds to a run is the same as continuing an interrupted one.
 Workers hand results back, and this process stores them, so a worker that ends too early leaves
-nothing half done. Any `concurrent.futures.Executor` would do.
+nothing half done. Each worker has a pipe of its own, which ends with it: the queue that an executor
+of the standard library shares would wait forever for the rest of a result that was cut off.
 """
 
 import multiprocessing
@@ -11,10 +12,10 @@ import signal
 import threading
 import traceback
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -89,57 +90,84 @@ def fill(
         CrashedError: tasks failed, or a process was killed.
         StorageError: a result cannot be written; the remaining tasks are not computed.
     """
-    failures = []
-    with _processes(num_jobs) as executor:
-        # Workers inherit the mask: Ctrl-C reaches all processes, and only the first may react.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        futures = {executor.submit(task.run, source): task for task in todo}
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        for future in as_completed(futures):
-            task = futures.pop(future)
-            try:
-                table = future.result()
-            except BrokenProcessPool:
-                raise CrashedError(
-                    "Expected processes that run to their end; got one that was killed, as when "
-                    "memory runs out. Run the same command again, with fewer --jobs."
-                ) from None
-            except Exception as error:
-                reason = error if isinstance(error, CocoError) else f"\n{traceback.format_exc()}"
-                failures.append(f"Expected {task.key} to run to its end; got: {reason}")
-                continue
-            folder.save(task.key, table, task.made(source))
-            yield task, table
+    failures: list[str] = []
+    left, busy = iter(todo), dict[Any, Task]()
+
+    def give(worker: Connection) -> None:
+        task = next(left, None)
+        if task is not None:
+            worker.send(task)
+            busy[worker] = task
+
+    try:
+        with _workers(min(num_jobs, len(todo)), source) as workers:
+            for each in workers:
+                give(each)
+            while busy:
+                worker: Any
+                for worker in wait(list(busy)):
+                    task, result = busy.pop(worker), worker.recv()
+                    give(worker)
+                    if isinstance(result, str):
+                        failures.append(f"Expected {task.key} to run to its end; got: {result}")
+                        continue
+                    folder.save(task.key, result, task.made(source))
+                    yield task, result
+    except (EOFError, ConnectionError):
+        raise CrashedError(
+            "Expected processes that run to their end; got one that was killed, as when memory "
+            "runs out. Run the same command again, with fewer --jobs."
+        ) from None
     if failures:
         raise CrashedError("\n".join(failures))
     folder.pack()
 
 
 @contextmanager
-def _processes(num_jobs: int) -> Iterator[Executor]:
-    """Start processes, and end them at once when they are left."""
+def _workers(num_jobs: int, source: Source) -> Iterator[list[Connection]]:
+    """Start processes, each behind a pipe, and end them at once when they are left."""
     context = multiprocessing.get_context("spawn")
-    others = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(num_jobs, context, initializer=_follow_parent)
+    pipes = [context.Pipe() for _ in range(num_jobs)]
+    processes = [context.Process(target=_serve, args=(end, source)) for _, end in pipes]
+    # Started by the first worker otherwise, and it would lift the mask.
+    resource_tracker.ensure_running()
     try:
-        yield executor
+        # Workers inherit the mask: Ctrl-C reaches all processes, and only the first may react.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        for process, (_, end) in zip(processes, pipes, strict=True):
+            process.start()
+            # Only the worker holds it now, so the pipe ends with the worker.
+            end.close()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        yield [worker for worker, _ in pipes]
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        for worker in set(multiprocessing.active_children()) - others:
-            worker.terminate()
-        executor.shutdown(cancel_futures=True)
+        for process, (worker, _) in zip(processes, pipes, strict=True):
+            if process.pid is not None:
+                process.kill()
+                process.join()
+            worker.close()
 
 
-def _follow_parent() -> None:
-    """End this process when the one that started it is gone."""
+def _serve(first: Connection, source: Source) -> None:
+    """Compute one task after another for the process that started this one, and end with it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
-    def wait() -> None:
+    def follow() -> None:
         parent.join()
         os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=follow, daemon=True).start()
+    while True:
+        task: Task = first.recv()
+        try:
+            result = task.run(source)
+        except CocoError as error:
+            result = str(error)
+        except Exception:
+            result = f"\n{traceback.format_exc()}"
+        first.send(result)
 
 
 def _turn(task: Task) -> tuple[int, float]:

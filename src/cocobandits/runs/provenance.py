@@ -5,6 +5,7 @@ changes, can be distinguished.
 """
 
 import hashlib
+import inspect
 import os
 import platform
 import subprocess
@@ -53,7 +54,8 @@ class Source(NamedTuple):
 
 def is_same_code(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Tell whether two provenances name the same code and packages."""
-    return all(first.get(name) == second.get(name) for name in ("source_sha256", "packages"))
+    names = ("source_sha256", "outside_sha256", "packages")
+    return all(first.get(name) == second.get(name) for name in names)
 
 
 def source_digest(root: Path, parts: tuple[str, ...]) -> str:
@@ -68,6 +70,18 @@ def source_digest(root: Path, parts: tuple[str, ...]) -> str:
         digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def outside_digest(*classes: type) -> str:
+    """Hash the files of classes from outside the package; empty if there are none."""
+    outside = (each for each in classes if each.__module__.partition(".")[0] != "cocobandits")
+    digests = []
+    for each in outside:
+        try:
+            digests.append(hashlib.sha256(Path(inspect.getfile(each)).read_bytes()).hexdigest())
+        except (OSError, TypeError):  # defined at a prompt
+            digests.append(f"{each.__module__}.{each.__qualname__}")
+    return " ".join(digests)
 
 
 def num_cores() -> int:

@@ -10,7 +10,6 @@ Every file is written under another name and moved into place in one step.
 
 import fcntl
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +38,10 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def is_finished(self) -> bool:
+        """Check that the last command that wrote cells came to its end."""
+        return (self.path / _PACKED).is_file() and not (self.path / _LOOSE).exists()
 
     def made(self) -> dict[CellKey | str, Made]:
         """Describe all stored results.
@@ -75,13 +78,17 @@ class RunFolder:
         Raises:
             StorageError: a cell is damaged, or the file cannot be written.
         """
-        loose = self.path / _LOOSE
-        if not loose.exists():
+        loose = [path for path in _cell_files(self.path) if path.name != _PACKED]
+        if not loose:
             return
         cells = sorted(_read_cells(self.path), key=lambda cell: (*cell.info.order, cell.info.key))
         whole = pa.concat_tables([cell.table for cell in cells]).combine_chunks()
         self._write(self.path / _PACKED, whole)
-        shutil.rmtree(loose)
+        for path in loose:
+            path.unlink()
+        folders = sorted((self.path / _LOOSE).rglob("*"), reverse=True)
+        for folder in (*folders, self.path / _LOOSE):
+            folder.rmdir()
 
     def _write(self, path: Path, table: pa.Table) -> None:
         partial = path.with_name(f"{_PARTIAL}-{path.name}")

@@ -39,9 +39,13 @@ def simulate(
 
     Raises:
         UnknownNameError: there is no policy or environment of that name.
-        ConfigurationError: the policy cannot be built for the environment.
+        ConfigurationError: the policy cannot be built for the environment, or the seed is refused.
     """
     found = find_environment(environment)
+    if type(seed) is not int or seed < 0:
+        raise ConfigurationError(
+            f"Expected a whole number from zero; got seed={seed!r}. Use for example 0."
+        )
     world = draw_world(found, seed)
     return serve(open_study(policy, found, world, seed), found, world)
 

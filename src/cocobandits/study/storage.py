@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cocobandits.errors import CocoError, StorageError
+from cocobandits.errors import CocoError, StorageError, UnknownNameError
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import from_plain, to_plain
 from cocobandits.study.background import Adoption
@@ -150,7 +150,7 @@ class Archive(NamedTuple):
         """Turn whatever goes wrong with the content into a StorageError."""
         try:
             yield
-        except StorageError:
+        except (StorageError, UnknownNameError):
             raise
         except (*_UNREADABLE, CocoError, TypeError, AttributeError, IndexError) as error:
             raise _damaged(self.path, f"its content cannot be used ({error})") from error

@@ -19,6 +19,7 @@ from cocobandits.models.base import Statistics
 from cocobandits.models.histories import Change
 from cocobandits.notice import NOTICE
 from cocobandits.policies.description import PolicySettings
+from cocobandits.policies.plain import check_classes
 from cocobandits.rewards import Rewards
 from cocobandits.study import storage
 from cocobandits.study.background import Moves, plan_for
@@ -288,7 +289,7 @@ class Study(Questions):
             ConflictError: there is such an arm.
             ConfigurationError: floors would leave nothing to choose with, or the population model
                 is too large for another arm.
-            UnsupportedError: the policy was told of the arms there were.
+            UnsupportedError: the policy was configured for the present arms.
             NumericalError: moves in the background failed.
         """
         if not is_name(name):
@@ -364,10 +365,13 @@ class Study(Questions):
             policies: classes of policies from outside the package, if the study uses one.
 
         Raises:
-            ConfigurationError: `moves` is refused.
+            ConfigurationError: `moves` is refused, or `policies` are not classes.
+            UnknownNameError: the study has a policy from outside the package, whose class is not
+                among `policies`.
             StorageError: the file is missing, damaged, or not a saved study.
         """
         plan_for(moves)
+        check_classes(policies)
         archive = storage.open_archive(Path(path))
         study = cls.__new__(cls)
         with archive.refusing():

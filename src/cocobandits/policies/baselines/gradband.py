@@ -61,7 +61,7 @@ class GradBand(PolicySettings):
     """Soft elimination with a learned softness w.
 
     Attributes:
-        horizon: rewards of a user that make a finished instance.
+        horizon: rewards of a user that make a finished instance; a simulation fills it in.
         batch: finished instances per step of w.
         step_size: what the average gradient by log w is multiplied by.
         softness: w at first; it stays between 0.1 and 100.

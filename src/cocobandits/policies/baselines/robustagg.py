@@ -48,7 +48,7 @@ class RobustAgg(PolicySettings):
     """Upper confidence bounds from own and others' rewards.
 
     Attributes:
-        horizon: T, decisions of all users together.
+        horizon: T, decisions of all users together; a simulation fills it in.
         dissimilarity: ε, by how much users differ at most in an arm's mean, in standardised units;
             in units of reward in a simulation.
     """
