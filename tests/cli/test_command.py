@@ -1,5 +1,6 @@
 """The command line, as a user types it."""
 
+import os
 import signal
 import subprocess
 import time
@@ -84,8 +85,10 @@ def test_demo_refuses_before_it_simulates(tmp_path, monkeypatch, arguments, mess
 @pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
 def test_an_early_end_is_quiet(seconds, request_to_end):
     """Imports take longer than that; a second Ctrl-C follows at once."""
+    # Without the cache that tests share: JAX warns of an entry that another test is writing.
+    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
     process = subprocess.Popen(
-        [COCO, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [COCO, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
     time.sleep(seconds)
     for _ in range(2):
