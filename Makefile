@@ -32,8 +32,8 @@ studies: setup ## Ten arms, yes/no rewards, features with and without gaps; five
 	$(BIN)/coco reproduce --env studies --policy coids --policy oracle-ts --policy ind-ts --seeds 5 \
 	  --jobs 1 --out runs/studies
 
-models: setup ## The mixture in the paper's environments, against the log-density; ten seeds; can be resumed
-	$(BIN)/coco reproduce --env mixture --env partial --env lmm --env lmm-misspecified --policy coids-mixture \
+models: setup ## CoIDS with the log-density in the paper's environments, to compare with its mixture; ten seeds; can be resumed
+	$(BIN)/coco reproduce --env mixture --env partial --env lmm --env lmm-misspecified --policy coids-log-density \
 	  --seeds 10 --out runs/models
 
 compare: setup ## Every system of Table 1 and ours in all environments; ten seeds; takes hours, can be resumed

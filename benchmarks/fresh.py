@@ -13,7 +13,7 @@ import cocobandits
 def serve_newcomer(until_moved: bool) -> None:
     """Open a study as a newcomer would; stop at the first decision, or at the first moves."""
     rewards = cocobandits.Gaussian(-2.0, 2.0, noise=0.1)
-    study = cocobandits.Study(["one", "two", "three"], {"x": (-1.0, 1.0)}, rewards)
+    study = cocobandits.Study(["one", "two", "three"], {"x": (-1.0, 1.0)}, rewards, seed=0)
     study.enrol("anna", {"x": 0.3})
     decision = study.decide("anna")
     while until_moved and not (study.health and study.health.is_rejuvenated):

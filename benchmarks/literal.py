@@ -32,11 +32,11 @@ from jaxtyping import Array, Float, Int
 
 from cocobandits.inference import weights
 from cocobandits.inference.resampling import systematic
-from cocobandits.models.base import Statistics
-from cocobandits.models.log_density import LogDensityModel
-from cocobandits.models.log_density.likelihood import arm_log_likelihood
 from cocobandits.policies.coco.acquisition import UserReadings
 from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
+from cocobandits.populations.log_density import LogDensityModel
+from cocobandits.populations.truncated_normal import interval_log_likelihood
+from cocobandits.users.statistics import Statistics
 
 STEP_SIZE = 0.05
 NUM_ROUNDS = 5
@@ -103,7 +103,7 @@ def value_and_gradient(
 def _write(model: LogDensityModel, users: Users, user: int, statistics: Statistics) -> Users:
     """Multiply the arms' likelihoods to one value per cell, and keep its peak apart."""
     config = model.config
-    logs = arm_log_likelihood(statistics, config.arm_axis, config.reward_noise, config.likelihood)
+    logs = interval_log_likelihood(statistics, config.reward_noise, config.arm_axis.edges)
     joint = reduce(jnp.add.outer, logs).reshape(-1)
     peak = jnp.max(joint)
     return users._replace(

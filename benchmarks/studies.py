@@ -11,12 +11,13 @@ import numpy as np
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import find_environment
-from cocobandits.models.gaussian_mixture import ConditionalMixture
-from cocobandits.models.histories import Change, HistoryPath
 from cocobandits.policies.coco.descriptions import GIDS, CoIDS, Learner
 from cocobandits.policies.coco.populations import LogDensity, Mixture, PaperLogDensity
+from cocobandits.populations.history_path import HistoryPath
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Gaussian
 from cocobandits.study import Study
+from cocobandits.users.table import Change
 
 _MIXTURE = find_environment("mixture")
 
@@ -70,7 +71,7 @@ class Case:
         """Start the study."""
         place = self.environment
         rewards = self.rewards or place.rewards
-        return Study(place.arms, place.context, rewards, self.policy, moves=moves)  # type: ignore[arg-type]
+        return Study(place.arms, place.context, rewards, self.policy, moves=moves, seed=0)  # type: ignore[arg-type]
 
     def quick(self) -> "Case":
         """Shrink everything, to see that the benchmark works."""
@@ -121,9 +122,9 @@ CASES = {
 
 def value_and_gradient(study: Study) -> Callable[[], Any]:
     """Return a call that evaluates the log-likelihood of all users under all particles."""
-    policy: Any = study._policy
+    policy: Any = study._learner.policy
     users = study._learner.users
     change = Change.of(users, jnp.asarray(0), users.of(0)[1])
     evaluate = jax.jit(HistoryPath(policy.model).log_likelihood_and_gradient)
-    particles, everything = study._state.particles, jnp.ones(())
+    particles, everything = study._learner.state.particles, jnp.ones(())
     return lambda: jax.block_until_ready(evaluate(particles, change, everything))

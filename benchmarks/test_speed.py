@@ -23,6 +23,7 @@ from literal import RESAMPLE_EVERY, LiteralPosterior
 from studies import CASES, Case, value_and_gradient
 from timed import serve, summarise
 
+from cocobandits import CoIDS
 from cocobandits.environments.recruitment import Recruitment
 
 FRESH = str(Path(__file__).with_name("fresh.py"))
@@ -128,6 +129,8 @@ def test_start(benchmark: Any, start: str, quick: bool) -> None:
             rounds=1 if quick else 3,
             warmup_rounds=int(state == "cached"),
         )
+    if task != "import":
+        benchmark.extra_info["label"] = f"`coids`, {CoIDS.default_population.name}"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is in a file of Linux")

@@ -14,10 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "src/cocobandits"
-# Lines that a folder should not exceed; `policies` and `experiments` with what is below them.
+# Lines that a folder should not exceed, with what is below it.
 BUDGETS = {
     f"{PACKAGE}/inference": 600,
     f"{PACKAGE}/policies": 3000,
+    f"{PACKAGE}/logs": 620,
+    f"{PACKAGE}/persistence": 120,
+    f"{PACKAGE}/workers": 175,
+    f"{PACKAGE}/study": 1800,
     f"{PACKAGE}/runs": 630,
     f"{PACKAGE}/experiments": 1700,
     f"{PACKAGE}/cli": 380,

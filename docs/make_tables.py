@@ -55,8 +55,8 @@ def commands() -> str:
     rows = []
     for name, command in COMMANDS.items():
         parts = inspect.cleandoc(command.help).split("\n\n")
-        told = " ".join(part for part in parts if not part.startswith("Example: "))
-        rows.append((f"`coco {name}`", " ".join(told.split())))
+        words = " ".join(part for part in parts if not part.startswith("Example: "))
+        rows.append((f"`coco {name}`", " ".join(words.split())))
     return table(("command", "what it does"), rows)
 
 

@@ -18,14 +18,27 @@ def leave(*_: Any) -> None:
     os._exit(STOPPED)
 
 
-def interrupt(*_: Any) -> None:
-    """End what is going on, with `leave` as the answer to any further request.
+_requests: list[int] = []
+
+
+def note(number: int, *_: Any) -> None:
+    """Note a request to stop, for `check_requests`; `leave` is the answer to any further one.
+
+    An exception raised here could be dropped: a signal may arrive in a callback of the garbage
+    collector.
+    """
+    _requests.append(number)
+    on_stop(leave)
+
+
+def check_requests() -> None:
+    """End what is going on after a request to stop.
 
     Raises:
-        KeyboardInterrupt: always.
+        KeyboardInterrupt: there was one.
     """
-    on_stop(leave)
-    raise KeyboardInterrupt
+    if _requests:
+        raise KeyboardInterrupt
 
 
 def on_stop(handler: Any) -> None:

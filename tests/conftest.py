@@ -13,7 +13,13 @@ from jaxtyping import install_import_hook  # noqa: E402
 
 # Before the package is first imported: every axis name in an annotation becomes a check. The study
 # is left out, since it has to answer wrong types with its own errors.
-CHECKED = ["cocobandits.models", "cocobandits.inference", "cocobandits.policies"]
+CHECKED = [
+    "cocobandits.numerics",
+    "cocobandits.users",
+    "cocobandits.populations",
+    "cocobandits.inference",
+    "cocobandits.policies",
+]
 with install_import_hook(CHECKED, "beartype.beartype"):
     import cocobandits  # noqa: F401
 

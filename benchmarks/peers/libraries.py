@@ -25,7 +25,7 @@ from mabwiser.mab import MAB, LearningPolicy
 from cocobandits.environments.base import Environment, FloatVector
 from cocobandits.study.context import Feature, read_context
 
-# Standard deviation of the logit of an unknown chance: that of the standard logistic law.
+# Standard deviation of the logit of an unknown probability: that of the standard logistic law.
 LOGIT_DEVIATION = math.pi / math.sqrt(3)
 # The largest standard deviation that a reward of 0 or 1 can have.
 YES_NO_NOISE = 0.5
@@ -141,7 +141,7 @@ class MabwiserBandit:
         self.mab.fit([], [], *self._rows(np.zeros((0, task.num_columns))))
 
     def choose(self, features: FloatVector) -> int:
-        """Draw coefficients or a chance for every arm, and take the best."""
+        """Draw coefficients or a probability for every arm, and take the best."""
         return int(self.mab.predict(*self._rows(features[None])))
 
     def learn(self, features: FloatVector, arm: int, reward: float) -> None:
@@ -167,7 +167,9 @@ class BayesianBandit:
         self.middle = 0.0 if task.is_yes_no else task.middle
         # A DirichletClassifier has a law for each value of its one column: here, the intercept.
         self.num_columns = 1 if task.is_counting else task.num_columns
-        reward_function = (lambda chances: chances[..., 1]) if task.is_counting else None
+        reward_function = (
+            (lambda probabilities: probabilities[..., 1]) if task.is_counting else None
+        )
         arms = [Arm(arm, reward_function, self._learner(task)) for arm in range(task.num_arms)]
         self.agent = ContextualAgent(arms, ThompsonSampling(), random_seed=seed)
 

@@ -25,9 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cocobandits.cli.experiments import run_suite
 from cocobandits.environments.base import Environment, FloatVector
-from cocobandits.environments.registry import find_environment
 from cocobandits.errors import CocoError
-from cocobandits.experiments.suites import COMPARED_ENVIRONMENTS, GROUPS, Suite
+from cocobandits.experiments.suites import COMPARED_ENVIRONMENTS, GROUPS, Suite, expanded
 from cocobandits.runs.cell import Agent
 from cocobandits.runs.provenance import source_digest
 from cocobandits.simulation.world import World
@@ -102,9 +101,11 @@ def peer_suite(environments: list[str], peers: list[str], num_seeds: int) -> Sui
     packages = {name: version(name) for name in _PACKAGES}
     digest = source_digest(Path(__file__).parents[1], ("peers",))
     provenance = {"packages": packages, "source_sha256": digest}
-    agents = {name: PeerAgent(label=name, provenance=provenance) for name in peers}
-    named = dict.fromkeys(name for each in environments for name in GROUPS.get(each, (each,)))
-    return Suite("compare", tuple(map(find_environment, named)), agents, num_seeds)
+    agents = {
+        name: PeerAgent(label=name, library=name.partition(" ")[0], provenance=provenance)
+        for name in peers
+    }
+    return Suite("compare", expanded(environments), agents, num_seeds)
 
 
 def main() -> None:

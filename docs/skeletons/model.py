@@ -2,8 +2,8 @@
 
     μ_ia ~ N(m_a, s²),   m_a ~ N(c, d²),   r = μ_ia + N(0, σ²)
 
-Copy this file to `src/cocobandits/models/<name>.py`. Replace this text by what the model is, with
-its formulas and their source, and what it does not do: this one looks at no context.
+Copy this file to `src/cocobandits/populations/<name>.py`. Replace this text by what the model is,
+with its formulas and their source, and what it does not do: this one looks at no context.
 """
 
 from dataclasses import dataclass, replace
@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import PopulationModel, Statistics
-from cocobandits.models.gaussian_belief import GaussianBelief, condition
+from cocobandits.numerics.traced import traced
+from cocobandits.populations.base import PopulationModel
+from cocobandits.populations.gaussian_belief import GaussianBelief, condition
 from cocobandits.types import ArmVector, Context, Parameters, Scalar
+from cocobandits.users.statistics import Statistics
 
 
-# Frozen and hashable, since a model is a static argument of compiled functions: plain numbers and
-# tuples only, no arrays.
+# A tree, since a model is an argument of compiled functions: numbers are leaves, and what has to
+# be known beforehand is static. The constructor alone checks them.
+@traced("noise", "arm_deviation", "user_deviation", choices=("arms", "range"))
 @dataclass(frozen=True)
 class OneMeanModel(PopulationModel):
     """Learn the mean of every arm; how far users and arms spread is given.

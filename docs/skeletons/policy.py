@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import UserTable
 from cocobandits.policies.base import Arms, PlainPolicy
 from cocobandits.policies.description import Line, PolicySettings, description
 from cocobandits.types import ArmVector, Number
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import UserTable
 
 
 # The settings are the policy's record: how it is called and drawn, which rewards it learns from,

@@ -1,19 +1,27 @@
-"""Checks of values that users give: numbers, ranges, names and settings.
+"""Checks of values that users give: numbers, ranges, names, paths and settings.
 
 Settings are checked when they are built. Whatever is given, a text or None included, the answer is
-a `ConfigurationError`.
+a `ConfigurationError`; arguments of calls, such as paths, get an `InputError`.
 """
 
 import math
-from collections.abc import Callable, Collection
-from typing import Any, Literal, NamedTuple
+import os
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import fields
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from cocobandits.errors import ConfigurationError, brief
+from cocobandits.errors import ConfigurationError, InputError, brief
 
-# Of a user id or the name of an arm.
+# Of a user id, or the name of an arm, a feature or a category.
 MOST_CHARACTERS = 256
+# Within these, a range, its scale and their squares are finite and above zero.
+_LEAST_WIDTH, _MOST_SIZE = 1e-100, 1e100
+# A range that is narrower, compared with its distance from zero, has too few floats inside.
+_LEAST_RELATIVE_WIDTH = 1e-9
 
 
 class Kind(NamedTuple):
@@ -25,9 +33,12 @@ class Kind(NamedTuple):
 
 
 def is_number(value: object) -> bool:
-    """Check that a value is a number that fits a float, and not a truth value or text."""
+    """Check that a value is a number that fits a float: no truth value, text, date or duration."""
+    # NumPy counts durations among its integers.
+    if isinstance(value, bool | np.timedelta64):
+        return False
     # Those that can be stored; fractions and decimals cannot.
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    if not isinstance(value, int | float | np.integer | np.floating):
         return False
     try:
         float(value)
@@ -59,8 +70,7 @@ def check_numbers(settings: object, kind: KindName, *names: str, remedy: str | N
         ConfigurationError: one is not.
     """
     words, is_met, default = _KINDS[kind]
-    for name in names:
-        value: Any = getattr(settings, name)
+    for name, value in _given(settings, names):
         if not (is_number(value) and math.isfinite(value) and is_met(value)):
             raise ConfigurationError(f"Expected {words}; got {name}={value!r}. {remedy or default}")
 
@@ -73,13 +83,21 @@ def check_whole(
     Raises:
         ConfigurationError: one is not.
     """
-    for name in names:
-        value = getattr(settings, name)
+    for name, value in _given(settings, names):
         if type(value) is not int or not least <= value <= most:
             raise ConfigurationError(
                 f"Expected a whole number from {least:,} to {most:,}; got {name}={value!r}. "
                 f"{remedy}"
             )
+
+
+def _given(settings: Any, names: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """List fields with their values; None is left out where the declaration allows it."""
+    kinds = {each.name: each.type for each in fields(settings)}
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None or NoneType not in get_args(kinds[name]):
+            yield name, value
 
 
 def check_choice(settings: object, name: str, allowed: Collection[object]) -> None:
@@ -110,11 +128,37 @@ def is_name(name: object) -> bool:
     """Check that something can name a user or an arm, also in a file and in a message."""
     if not isinstance(name, str) or not name.strip() or len(name) > MOST_CHARACTERS:
         return False
+    return is_utf8(name)
+
+
+def is_utf8(text: str) -> bool:
+    """Check that a text can be written to a file; half a character cannot."""
     try:
-        name.encode()
+        text.encode()
     except UnicodeEncodeError:  # half a character
         return False
     return True
+
+
+def plain_name(value: Any) -> Any:
+    """Return the plain text of a `str` of a subclass, and any other value as it is."""
+    # A member of a `str` enumeration equals its value, but prints as Class.MEMBER.
+    return str.__str__(value) if isinstance(value, str) else value
+
+
+def read_path(name: str, value: object) -> Path:
+    """Read a path that is given as text or as an `os.PathLike`.
+
+    Raises:
+        InputError: it is neither, or no file can have that name.
+    """
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if isinstance(text, str) and "\0" not in text and is_utf8(text):
+        return Path(plain_name(text))
+    raise InputError(
+        f"Expected a path as text in UTF-8, or as a pathlib.Path; got {name}={brief(value)}. "
+        "Write for example 'folder/name'."
+    )
 
 
 def check_names(kind: str, names: tuple[str, ...]) -> None:
@@ -127,7 +171,7 @@ def check_names(kind: str, names: tuple[str, ...]) -> None:
         if not is_name(name):
             raise ConfigurationError(
                 f"Expected a name of 1 to {MOST_CHARACTERS} characters; got {kind}={brief(name)}. "
-                f"Give every {kind} a name."
+                f"Give every {kind} a name that can be written in UTF-8."
             )
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
@@ -145,6 +189,24 @@ def as_range(name: str, given: object) -> tuple[float, float]:
     pair: Any = tuple(given) if isinstance(given, list) else given
     check_range(name, pair)
     return float(pair[0]), float(pair[1])
+
+
+def as_scale(name: str, given: object) -> tuple[float, float]:
+    """Read a range that other numbers are divided by.
+
+    Raises:
+        ConfigurationError: it is no range, or too wide, too narrow or too far from zero to compute
+            with.
+    """
+    low, high = as_range(name, given)
+    size = max(abs(low), abs(high))
+    if size > _MOST_SIZE or high - low < max(_LEAST_WIDTH, _LEAST_RELATIVE_WIDTH * size):
+        raise ConfigurationError(
+            f"Expected a range between -{_MOST_SIZE:g} and {_MOST_SIZE:g} that is at least "
+            f"{_LEAST_WIDTH:g} wide, and {_LEAST_RELATIVE_WIDTH:g} of its distance from zero; got "
+            f"{name}={(low, high)}. Choose another unit, or count from another zero."
+        )
+    return low, high
 
 
 def check_range(name: str, given: object) -> None:

@@ -5,7 +5,7 @@ CocoError
 │   └── GridTooLargeError             a tensor grid that does not fit in memory
 ├── InputError (ValueError)           a context, reward or argument that is refused
 │   └── ConflictError                 contradicts what was recorded before
-├── UnknownNameError (KeyError)       a user, arm, decision, policy or feature nobody declared
+├── UnknownNameError (KeyError)       a user, arm, decision, policy or feature that is not known
 ├── UnsupportedError (TypeError)      the policy cannot answer this question
 ├── StorageError (ValueError)         a file or folder that is damaged or not what it should be
 ├── NumericalError (ArithmeticError)  the particles lost all their weight or became NaN
@@ -45,11 +45,10 @@ class ConflictError(InputError):
 class UnknownNameError(CocoError, KeyError):
     """A name was never declared."""
 
-    def __init__(self, kind: str, name: object, known: Iterable[str], remedy: str) -> None:
-        shown = _shorten([str(item) for item in known])
-        super().__init__(
-            f"Expected a known {kind}; got {kind}={brief(name)}. Known: {shown}. {remedy}"
-        )
+    def __init__(self, kind: str, name: object, known: Iterable[str] | None, remedy: str) -> None:
+        """Say what was not found; `known` is None where names are personal data."""
+        shown = "" if known is None else f" Known: {_shorten([str(item) for item in known])}."
+        super().__init__(f"Expected a known {kind}; got {kind}={brief(name)}.{shown} {remedy}")
 
     def __str__(self) -> str:
         # KeyError shows the repr of its argument, which would put the message in quotes.

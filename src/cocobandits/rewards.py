@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cocobandits.checks import as_range, is_number, is_truth
+from cocobandits.checks import as_range, as_scale, is_number, is_truth
 from cocobandits.errors import ConfigurationError, InputError
 from cocobandits.types import FloatVector
 
@@ -24,8 +24,8 @@ FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 # Shares of the width of the range: sums over rewards lose their digits below the first, and rewards
 # say nothing above the second.
 LEAST_NOISE, MOST_NOISE = 1e-4, 1e4
-# Widths and sizes beyond this overflow when they are squared; so do limits this many widths apart.
-_LEAST_WIDTH, _MOST_SIZE = 1e-100, 1e100
+# Standardised rewards beyond this overflow when they are squared.
+_MOST_RELATIVE_WIDTH = 1e100
 # Unless limits are given, a reward further outside the range than this many noise deviations is
 # refused as a typing error.
 MOST_DEVIATIONS = 10.0
@@ -130,12 +130,7 @@ class Rewards(ABC):
         Raises:
             ConfigurationError: one of them does not.
         """
-        low, high = as_range("rewards", self.range)
-        if high - low < _LEAST_WIDTH or max(abs(low), abs(high)) > _MOST_SIZE:
-            raise ConfigurationError(
-                f"Expected a range between -{_MOST_SIZE:g} and {_MOST_SIZE:g} that is at least "
-                f"{_LEAST_WIDTH:g} wide; got {(low, high)}. Choose another unit of reward."
-            )
+        low, high = as_scale("rewards", self.range)
         if not is_truth(self.maximise):
             raise ConfigurationError(
                 f"Expected True or False; got maximise={self.maximise!r}. Use False if lower "
@@ -211,10 +206,10 @@ class Gaussian(_Ranged):
                 f"Expected limits around the range {self.range}; got limits={self.limits!r}. "
                 "Widen them, or leave them out."
             )
-        if highest - lowest > _MOST_SIZE * (self.high - self.low):
+        if highest - lowest > _MOST_RELATIVE_WIDTH * (self.high - self.low):
             raise ConfigurationError(
-                f"Expected limits at most {_MOST_SIZE:g} times as wide as the range {self.range}; "
-                f"got limits={self.limits!r}. Narrow them."
+                f"Expected limits at most {_MOST_RELATIVE_WIDTH:g} times as wide as the range "
+                f"{self.range}; got limits={self.limits!r}. Narrow them."
             )
         object.__setattr__(self, "limits", (lowest, highest))
 

@@ -5,6 +5,8 @@ user, value, draw, point, source, type, node. A name in an annotation is a claim
 check at run time.
 """
 
+from typing import Literal
+
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
@@ -31,3 +33,7 @@ ArmVector = Float[Array, " arm"]
 ArmCells = Float[Array, "arm cell"]
 ArmValues = Float[Array, "arm value"]
 Values = Float[Array, " value"]
+
+# What has become of a decision: open ones are returned again; a late reward of a closed one is
+# welcome; a reward that was taken back leaves its decision retracted.
+Status = Literal["open", "closed", "rewarded", "retracted"]

@@ -8,12 +8,13 @@ import pytest
 
 from cocobandits.inference.smc import SmcConfig
 from cocobandits.inference.weights import average
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Change, HistoryPath, UserTable
-from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco.npm_ts import ThompsonSampling
 from cocobandits.policies.coco.policy import CocoPolicy
+from cocobandits.populations.history_path import HistoryPath
+from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Change, UserTable
 from support.sessions import Session
 
 AXIS = Axis(-2.0, 2.0, 6)

@@ -67,7 +67,7 @@ def test_demo_with_a_quick_policy_prints_every_table(tmp_path):
     ("arguments", "message"),
     [
         (("--picture", "demo.gif"), "ends in .pdf, .png, .svg"),
-        (("--picture", "file/demo.png"), "a place that can be written"),
+        (("--picture", "file/demo.png"), "a file that can be written"),
         (("--policy", "hlinucb"), "hlinucb"),
     ],
 )

@@ -57,7 +57,7 @@ def test_interrupted_and_continued_run_has_the_same_cells(finished, tmp_path, bl
     """Ctrl-C, twice, to all processes, or the first one killed; then again with more jobs."""
     whole, _ = finished
     out = tmp_path / "run"
-    # Of so many seeds that it is still going on when the signal arrives, however slow the machine.
+    # Enough seeds that it is still going on when the signal arrives, however slow the machine.
     process = start(*SMALL, "--seeds", "500", "--jobs", "1", "--out", out)
     wait_for_first_cell(out)
     for _ in range(2 if blow == signal.SIGINT else 1):
@@ -132,9 +132,9 @@ def test_report_joins_folders(finished, tmp_path):
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     copy = tmp_path / "run"
     shutil.copytree(out, copy, ignore=shutil.ignore_patterns("report"))
-    shown = run("report", copy, out, "--markdown", tmp_path / "page.md")
+    shown = run("report", copy, out)
     assert shown.returncode == 0, shown.stderr
-    assert (tmp_path / "page.md").is_file()
+    assert (copy / "report" / "reproduction.md").is_file()
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -161,7 +161,7 @@ def test_report_of_a_damaged_run_is_one_sentence(finished, tmp_path, damage):
         (("--seeds", "0"), "got seeds=0"),
         (("--seeds", "100000000000"), "got seeds=100000000000"),
         (("--nodes", "100000"), "got nodes=100000"),
-        (("--jobs", "0"), "got jobs=0"),
+        (("--jobs", "0"), "Invalid value for '--jobs'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_a_hint(tmp_path, arguments, message):

@@ -13,9 +13,9 @@ import pytest
 
 from cocobandits import Mixture
 from cocobandits.experiments.table_one import CRITERIA
-from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import POLICIES
+from cocobandits.users.statistics import Statistics
 from support.designs import small
 from support.sessions import Session
 
@@ -96,16 +96,16 @@ def two_kinds(name):
 
 
 @pytest.mark.parametrize("name", TRIED)
-def test_one_arm_tells_about_another_by_the_hidden_kind(name):
+def test_one_arm_informs_about_another_by_the_hidden_kind(name):
     policy, shares = policy_of(name), []
     for kind in KINDS:
         state = policy.enrol(two_kinds(name), CONTEXT)
         state, _ = policy.update(jax.random.key(0), state, 60, statistics_of((kind[0], None, None)))
         shares.append(float(policy.probabilities(state, 60, (1, 2))[0]))
-    is_told = shares[0] - shares[1] > 0.5
-    assert is_told == (verdict(name, test_one_arm_tells_about_another_by_the_hidden_kind) == "+"), (
-        shares
-    )
+    is_informed = shares[0] - shares[1] > 0.5
+    assert is_informed == (
+        verdict(name, test_one_arm_informs_about_another_by_the_hidden_kind) == "+"
+    ), shares
 
 
 @pytest.mark.parametrize("name", TRIED)
@@ -122,7 +122,7 @@ def test_two_modes_are_believed_in(name):
 
 
 @pytest.mark.parametrize("name", TRIED)
-def test_uncertainties_are_told_apart(name):
+def test_uncertainties_are_separated(name):
     """Other users make populations alike, and own rewards narrow what is left of the user."""
     few = spreads(name, after(name, [tuple(kind) for kind in KINDS]))
     many = spreads(name, two_kinds(name))
@@ -130,7 +130,7 @@ def test_uncertainties_are_told_apart(name):
     is_population_apart = 0 < many[0] < 0.5 * few[0]
     is_user_apart = many[1] > 0.5 * few[1] and known[1] < 0.2 * many[1]
     assert (is_population_apart and is_user_apart) == (
-        verdict(name, test_uncertainties_are_told_apart) == "+"
+        verdict(name, test_uncertainties_are_separated) == "+"
     ), (few, many, known)
 
 

@@ -1,11 +1,13 @@
 import importlib
-import io
 import json
 import re
 import tomllib
 import zipfile
+from dataclasses import fields
 from itertools import accumulate
+from typing import get_args
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,12 +18,13 @@ from cocobandits import Gaussian, Study
 from cocobandits.experiments import report
 from cocobandits.experiments.density import DietTask
 from cocobandits.experiments.suites import paper_suite
+from cocobandits.persistence import archive
 from cocobandits.runs.format import SCHEMA
 from cocobandits.runs.provenance import Source
 from cocobandits.runs.results import read_results
 from cocobandits.runs.store import open_folder
-from cocobandits.study import storage
-from cocobandits.study.decisions import Status
+from cocobandits.study import events
+from cocobandits.types import Status
 
 PAGE = read("docs/architecture.md")
 
@@ -129,29 +132,42 @@ def test_run_folder_has_the_documented_files(tmp_path):
 
 
 def test_saved_study_has_the_documented_entries(tmp_path):
-    """Save a study and list the archive."""
+    """Save a study and list the archive: its entries, what the texts hold, and hashes of all."""
     [rows] = tables(section(PAGE, "Storage"))
-    assert f"version of the format is {storage.VERSION}." in section(PAGE, "Storage")
-    documented = {name for row in rows for name in code_names(row["entry"])}
-    path = tmp_path / "small.study"
-    make_study().save(path)
-    with zipfile.ZipFile(path) as archive:
-        entries = archive.namelist()
-        text = json.loads(archive.read("study.json"))
-        statuses = np.load(io.BytesIO(archive.read("statuses.npy")))
-        rewards = np.load(io.BytesIO(archive.read("rewards.npy")))
-    assert {name for name in entries if not name.startswith("state-")} == {
-        name for name in documented if not name.startswith("state-")
-    }
-    keys = {"format", "version", "design", "users", "withdrawn", "num_updates", "adoptions"}
-    keys |= {"arm_changes", "arrivals"}
-    assert set(text) == keys | {"sha256"}
-    arrays = {name.removesuffix(".npy") for name in entries if name.endswith(".npy")}
-    assert set(text["sha256"]) == arrays
-    assert len(statuses) == len(rewards) == 6
-    np.testing.assert_array_equal(np.isnan(rewards), [False] * 4 + [True] * 2)
+    assert f"version of the format is {archive.VERSION}." in section(PAGE, "Storage")
+    held = {row["entry"]: code_names(row["what it holds"]) for row in rows}
+    path, study = tmp_path / "small.study", make_study()
+    study.save(path)
+    with zipfile.ZipFile(path) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    arrays = [name for name in entries if name.endswith(".npy")]
+    assert arrays == [f"{number}.npy" for number in range(len(arrays))]
+    assert {*entries, "0.npy", "1.npy"} - {*arrays[2:]} == set(code_names(" ".join(held)))
+    text, info = (json.loads(entries[name]) for name in ("study.json", "snapshot.json"))
+    assert list(text) == held["`study.json`"]
+    assert set(text["sha256"]) == {*entries} - {"study.json"}
+    assert list(info) == held["`snapshot.json`"]
+    lines = [json.loads(line) for line in entries["events.jsonl"].splitlines()]
+    assert [line.pop(*held["`events.jsonl`"]) for line in lines] == [
+        type(event).__name__ for event in study.events
+    ]
+    leaves = jax.tree.leaves((study._learner.users, study._learner.state))
+    assert len(leaves) == len(arrays)
     with np.load(path) as opened:
-        np.testing.assert_array_equal(opened["rewards"], rewards)
+        for number, leaf in enumerate(leaves):
+            np.testing.assert_array_equal(opened[str(number)], leaf)
+
+
+def test_events_are_those_listed():
+    """Compare names and fields with the classes, in their order."""
+    text = section(PAGE, "Events")
+    [rows] = tables(text)
+    listed = {row["event"].strip("`"): code_names(row["fields"]) for row in rows}
+    common = [each.name for each in fields(events.Event)]
+    assert set(common) <= set(code_names(text.split("|")[0]))
+    for name, kind in events.KINDS.items():
+        assert [each.name for each in fields(kind)] == [*common, *listed[name]]
+    assert list(listed) == list(events.KINDS)
 
 
 def test_arm_follows_from_the_stored_draw():
@@ -169,6 +185,6 @@ def test_arm_follows_from_the_stored_draw():
 
 
 def test_statuses_are_those_listed():
-    """Read them off the table of entries."""
-    listed = re.findall(r"and (\w+), (\w+), (\w+) or (\w+) \|", section(PAGE, "Storage"))
-    assert listed == [tuple(status.name.lower() for status in Status)]
+    """Read them off the sentence below the table of events."""
+    pattern = r"A decision is (\w+), (\w+), (\w+) or (\w+);"
+    assert re.findall(pattern, section(PAGE, "Events")) == [get_args(Status)]

@@ -7,13 +7,14 @@ from cocobandits.environments import registry as environments
 from cocobandits.environments.base import Environment
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.experiments import suites
-from cocobandits.models.base import Belief, PopulationModel
-from cocobandits.models.log_density import basis
 from cocobandits.policies import base, description
 from cocobandits.policies import registry as policies
 from cocobandits.policies.base import Policy, Problem
 from cocobandits.policies.coco import descriptions, populations
 from cocobandits.policies.coco.acquisition import Acquisition
+from cocobandits.populations.base import Belief, PopulationModel
+from cocobandits.populations.log_density import basis
+from cocobandits.study import queries, state
 
 PAGE = read("CONTRIBUTING.md")
 
@@ -101,6 +102,16 @@ def test_recipes_name_the_lists_of_the_experiments():
     groups = {"COMPARED_ENVIRONMENTS", "STRESS", "STUDIES"}
     assert groups <= set(recipe) & set(vars(suites))
     assert {*suites.STRESS, *suites.STUDIES} <= set(suites.COMPARED_ENVIRONMENTS)
+
+
+def test_places_of_a_call_are_those_of_the_code():
+    """Look up what the recipe of a call names."""
+    named = set(code_names(section(PAGE, "Add a call of a study")))
+    assert "Queries" in named & set(vars(queries))
+    owner, verb = next(name for name in named if name.endswith(".apply")).split(".")
+    assert verb in vars(vars(state)[owner])
+    assert "COMMANDS" in named
+    assert re.search("^COMMANDS = ", read("tests/study/test_events.py"), re.M)
 
 
 def test_every_recipe_has_five_steps():

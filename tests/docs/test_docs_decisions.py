@@ -6,14 +6,17 @@ import tomllib
 import pytest
 from doc_pages import ROOT, code_names, executed, read, section, tables
 
-from cocobandits import GIDS, MTTS, CoIDS, LogDensity, NpmTS, PaperLogDensity, rewards
+from cocobandits import GIDS, CoIDS, LogDensity, NpmTS, PaperLogDensity, rewards
 from cocobandits.environments.registry import find_environment
 from cocobandits.experiments import claims, density, suites
 from cocobandits.inference import moves, smc
-from cocobandits.models import gaussian_belief, orthant
-from cocobandits.models.log_density import LogDensityConfig, hilbert
+from cocobandits.numerics import orthant
+from cocobandits.persistence import archive
+from cocobandits.policies.baselines import mtts
 from cocobandits.policies.coco import populations
-from cocobandits.study import diagnosis, storage
+from cocobandits.populations import gaussian_belief
+from cocobandits.populations.log_density import LogDensityConfig, hilbert
+from cocobandits.study import diagnosis
 
 FOLDER = ROOT / "docs" / "decisions"
 PAGES = sorted(FOLDER.glob("[0-9]*.md"))
@@ -102,16 +105,16 @@ def test_limits_and_formats_named_are_those_of_the_code():
     for name in claims.PAPER:
         low, high = find_environment(name).rewards.range
         assert re.search(rf"`{name}`[^.]*? \[{low:g}, {high:g}\]", section(page(24), "Decision"))
-    assert f"version of the format is {storage.VERSION}." in page(14)
+    assert f"version of the format is {archive.VERSION}." in page(14)
 
 
 def test_constants_of_the_experiments_are_those_of_the_code():
     """Compare the numbers of decisions 16 to 20."""
     assert f"with {orthant._NUM_ANGLES} nodes" in page(16)
     assert f"lattice of {orthant._NUM_LATTICE_POINTS} points" in page(16)
-    default = MTTS()
-    assert (default.coefficient_mean, default.coefficient_deviation) == (0.0, 1.0)
-    assert f"a user deviation of {default.user_deviation}" in page(17)
+    mean, deviation, user_deviation = mtts._MOMENTS.values()
+    assert (mean, deviation) == (0.0, 1.0)
+    assert f"a user deviation of {user_deviation}" in page(17)
     whole = suites.paper_suite()
     batch = whole.newcomers
     assert batch == suites.paper_suite(is_quick=True).newcomers

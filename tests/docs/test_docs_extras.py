@@ -33,4 +33,4 @@ def test_only_experiments_runs_and_logs_import_the_extra():
         for path in PACKAGE.rglob("*.py")
         if re.search(pattern, path.read_text(encoding="utf-8"), re.M)
     }
-    assert users == {"experiments", "runs", "study"}
+    assert users == {"experiments", "runs", "study", "logs"}

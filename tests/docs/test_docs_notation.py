@@ -41,7 +41,7 @@ def test_own_axes_are_those_of_annotations():
     """Search the models and policies for an array with each of them."""
     sources = [
         path.read_text(encoding="utf-8")
-        for folder in ("models", "policies")
+        for folder in ("numerics", "users", "populations", "policies")
         for path in (PACKAGE / folder).rglob("*.py")
     ]
     annotated = set(" ".join(re.findall(r"Array, \"([^\"]*)\"", " ".join(sources))).split())

@@ -8,10 +8,11 @@ from doc_pages import PAGES, ROOT, command_options, read
 import cocobandits
 from cocobandits import disk_cache, errors, notice
 from cocobandits.environments.registry import environment_names
+from cocobandits.experiments import suites
 
 # Named in the newest changes as what something else replaces.
 REPLACED = {"reward_range", "reward_noise", "reward_limits", "maximise", "settings", "model"}
-REPLACED |= {"rejuvenate", "coco bench"}
+REPLACED |= {"rejuvenate", "coco bench", "coids-mixture"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -53,8 +54,9 @@ def test_names_in_the_newest_changes_exist():
     Older entries, and what was removed or replaced, are history.
     """
     known = {*cocobandits.__all__, *dir(cocobandits.Study), *environment_names()}
-    known |= {*cocobandits.policy_names(), *vars(errors)}
+    known |= {*suites.NAMES, *vars(suites), *vars(errors)}
     known |= {*inspect.signature(cocobandits.Study).parameters}
+    known |= {*inspect.signature(cocobandits.Study.reward).parameters}
     known |= {f"coco {verb}" for verb in command_options()}
     known |= {option for options in command_options().values() for option in options}
     known |= {f"make {target}" for target in re.findall(r"^([a-z-]+):", read("Makefile"), re.M)}

@@ -14,12 +14,12 @@ from scipy.stats import multivariate_normal, norm
 from cocobandits import Gaussian, Study, simulate
 from cocobandits.errors import ConfigurationError
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco.npm_ts import ThompsonSampling
 from cocobandits.policies.coco.policy import CocoPolicy
 from cocobandits.simulation.loop import open_study
 from cocobandits.simulation.world import draw_world
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.3)
@@ -225,7 +225,7 @@ def exact_best(steps, num_users):
 def test_learned_model_serves_users_of_the_environment():
     """Particles against the exact posterior, after twelve rewards of five users in turn.
 
-    So many particles need no moves, which would take longest to compile.
+    This many particles need no moves, which would take longest to compile.
     """
     world, generator = draw_world(ENVIRONMENT, 0), np.random.default_rng(5)
     config = SmcConfig(num_particles=4000, ess_threshold=0.02, stage_threshold=0.01)

@@ -15,7 +15,7 @@ import pytest
 from cocobandits.environments.lmm import SLOPES, USER_DEVIATION, LmmEnvironment
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import environment_names, find_environment
-from cocobandits.models.orthant import best_probability
+from cocobandits.numerics.orthant import best_probability
 from cocobandits.simulation.world import draw_evaluation, draw_world
 
 NUM_USERS = 200_000

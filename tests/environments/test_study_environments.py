@@ -36,7 +36,7 @@ def terms_of(name, contexts):
         [each["age"] for each in contexts],
         [each["motivation"] for each in contexts],
         *([each["sex"] == sex for each in contexts] for sex in ("female", "male")),
-        *([each["smoker"] == told for each in contexts] for told in (False, True)),
+        *([each["smoker"] == smokes for each in contexts] for smokes in (False, True)),
     ]
     return np.stack([ones, *map(np.array, columns)], axis=1).astype(float)
 
@@ -72,7 +72,7 @@ def test_groups_have_more_arms_than_a_user_can_try():
 
 
 def test_same_people_come_with_and_without_gaps():
-    """Whatever is told is the same, three in ten values are not, and the truth does not change."""
+    """Whatever is given is the same, three in ten values are not, and the truth does not change."""
     full, gaps = (drawn(name)[1] for name in ("survey", "survey-missing"))
     np.testing.assert_array_equal(full.arm_means, gaps.arm_means)
     pairs = [
@@ -80,8 +80,8 @@ def test_same_people_come_with_and_without_gaps():
         for user in range(NUM_USERS)
         for name in full.contexts[user]
     ]
-    missing = np.array([told is None for _, told in pairs])
-    assert all(told is None or told == value for value, told in pairs)
+    missing = np.array([given is None for _, given in pairs])
+    assert all(given is None or given == value for value, given in pairs)
     assert abs(missing.mean() - MISSING_SHARE) < 4 * np.sqrt(0.21 / len(missing))
     assert not any(value is None for value, _ in pairs)
 

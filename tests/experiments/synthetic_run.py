@@ -24,7 +24,11 @@ SETTINGS = {
     "npm-ts": {"nodes_per_arm": 8, "num_modes": 80, "inference": {"move_every": None}},
     "gids": {"nodes_per_arm": 8, "num_modes": 80, "inference": {"move_every": None}},
     "coids": {
-        **{"arm_lengthscale": 0.7, "context_lengthscale": 1.0, "amplitude": 4.0},
+        "kind": "coids",
+        "population": {
+            **{"kind": "mixture", "arm_lengthscale": 0.7},
+            **{"context_lengthscale": 1.0, "amplitude": 4.0},
+        },
         "inference": {"correlation_target": 0.65},
     },
 }

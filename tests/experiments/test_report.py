@@ -11,7 +11,7 @@ from synthetic_run import STRESS, Curve, Scenario
 
 from cocobandits.errors import StorageError
 from cocobandits.experiments import report
-from cocobandits.experiments.claims import CLAIMS, Judgement, Reading
+from cocobandits.experiments.claims import CLAIMS, PAPER, Judgement, Reading
 from cocobandits.experiments.figures import drawing, registry
 from cocobandits.experiments.rules import Finding
 from cocobandits.experiments.tables import Table
@@ -193,7 +193,7 @@ def test_lead_sums_up_the_verdicts(verdicts, expected):
     assert report._render("summary.txt", content).startswith(expected)
 
 
-def test_answer_tells_a_failed_part_from_an_open_one():
+def test_answer_separates_a_failed_part_from_an_open_one():
     """Claims 1 and 3 have open parts, claim 2 a part that fails, claim 4 fails."""
     outcomes = [[True, None], [True, False], [None, True], [None, False]]
     verdicts = ["in part"] * 3 + ["does not hold"]
@@ -350,14 +350,52 @@ def test_folder_that_cannot_be_written(tmp_path):
         report.write_report(SMALL.results(), tmp_path / "report")
 
 
-def test_models_are_compared_where_both_ran(tmp_path):
+def with_log_density(results, name, *environments):
+    """Let the cells of a name be those of CoIDS with the log-density."""
+    settings = {"kind": "coids", "population": {"kind": "log-density"}}
+    cells = {
+        key: info._replace(settings=settings)
+        if key.name == name and key.environment in environments
+        else info
+        for key, info in results.cells.items()
+    }
+    return replace(results, cells=cells)
+
+
+@pytest.mark.parametrize(("grid", "mixture"), [("coids", "mine"), ("mine", "coids")])
+def test_models_are_compared_where_both_ran_whatever_their_names(tmp_path, grid, mixture):
     """The mixture loses 5.15 where the log-density loses 7.15."""
-    own = Scenario.of_coids()
-    mixture = {("lmm", "coids-mixture"): replace(own.curves["lmm", "coids"], floor=0.02)}
-    report.write_models(replace(own, curves=own.curves | mixture).results(), tmp_path / "models.md")
+    own = Scenario.of_coids().only(("lmm", "partial"), ("coids",))
+    usual = own.curves["lmm", "coids"]
+    curves = {("lmm", grid): usual, ("lmm", mixture): replace(usual, floor=0.02)}
+    results = replace(own, curves=own.curves | curves).results()
+    settings = {"kind": "coids", "population": {"kind": "mixture"}}
+    cells = {key: info._replace(settings=settings) for key, info in results.cells.items()}
+    results = with_log_density(replace(results, cells=cells), grid, "lmm", "partial")
+    report.write_models(results, tmp_path / "models.md")
     page = (tmp_path / "models.md").read_text()
     assert "| lmm | 7.1 ± 0.1 | 5.1 ± 0.1 | 0.72 | [0.71, 0.73] | yes |" in page
-    assert "\n| mixture |" not in page
+    assert "\n| partial |" not in page
+
+
+@pytest.mark.usefixtures("sketchy")
+def test_pages_say_where_coids_has_another_population_than_its_default(tmp_path):
+    """As stored: in no environment, in two of them, and in all."""
+    usual = Scenario.of_coids().only(policies=("coids", "ind-ts", "oracle-ts")).results()
+    since = "; since version 0.8.0 its default is the mixture."
+    for names, words in (
+        ((), ""),
+        (("lmm", "partial"), f"CoIDS has the log-density in partial and lmm{since}"),
+        (PAPER, f"CoIDS has the log-density here{since}"),
+    ):
+        results = with_log_density(usual, "coids", *names)
+        written = report.write_report(results, tmp_path)
+        pages = written.page, tmp_path / "reproduction.md"
+        compared = report.write_comparison(results, tmp_path)
+        for page in (*pages, compared):
+            text = page.read_text(encoding="utf-8")
+            assert words in text
+            assert text.count(since) == bool(words)
 
 
 def test_markdown_table_keeps_bars_inside_cells():

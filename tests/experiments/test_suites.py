@@ -1,42 +1,65 @@
 """What `coco reproduce` and `coco compare` run."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cocobandits import MTTS, CoIDS, LogDensity, Mixture, NpmTS, PaperLogDensity
+from cocobandits import (
+    MTTS,
+    CoIDS,
+    Gaussian,
+    IndTS,
+    LogDensity,
+    Mixture,
+    NpmTS,
+    PaperLogDensity,
+    RobustAgg,
+)
+from cocobandits.environments.base import NOTHING_SHARED, Environment
+from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import environment_names, find_environment
-from cocobandits.errors import ConfigurationError, UnknownNameError
-from cocobandits.experiments import suites
+from cocobandits.errors import CocoError, ConfigurationError, UnknownNameError
+from cocobandits.experiments import populations, suites
 from cocobandits.experiments.claims import PAPER, PAPER_POLICIES, STRESS
 from cocobandits.experiments.density import CONTEXTS, PAPER_RANGE, TIMES, DensityTask, one_by_one
-from cocobandits.experiments.suites import agent_for, compare_suite, paper_suite
-from cocobandits.policies.coco.descriptions import Learner, PaperLearner
+from cocobandits.experiments.suites import (
+    Entry,
+    Suite,
+    agent_for,
+    compare_suite,
+    paper_suite,
+    range_for,
+)
+from cocobandits.policies.coco.descriptions import Learner
 from cocobandits.policies.plain import to_plain
 from cocobandits.runs.pool import plan
 from cocobandits.runs.provenance import Source
+from cocobandits.runs.results import read_results
 from cocobandits.runs.store import open_folder
 from cocobandits.simulation.loop import facts_of
 from cocobandits.simulation.world import draw_world
 
+RESULTS = Path(__file__).parents[2] / "results"
+
 
 def settings_of(suite, environment, name):
     """Return the settings of a policy in an environment, as they are stored."""
-    return agent_for(suite.policies[name], find_environment(environment), name).policy
+    return agent_for(suite.entries()[name], find_environment(environment)).policy
 
 
 def informed_in(suite, environment, name):
     """Return the settings with which a policy starts."""
     place = find_environment(environment)
-    low, high = suite.range_for(place, name)
+    low, high = range_for(suite.entries()[name], place)
     rewards = replace(place.rewards, low=low, high=high)
     facts = facts_of(place, draw_world(place, 0), rewards)
     return settings_of(suite, environment, name).informed(facts)
 
 
 def names_of(suite) -> list[str]:
-    return [environment.name for environment in suite.environments]
+    return [environment.name for environment in suite.known_environments()]
 
 
 def test_default_is_the_whole_paper_and_coids():
@@ -80,8 +103,10 @@ def test_papers_range_is_for_the_papers_policies_in_its_environments(environment
     place = find_environment(environment)
     assert PAPER_RANGE == (-2, 2) != place.rewards.range
     expected = PAPER_RANGE if is_paper else place.rewards.range
-    assert paper_suite().range_for(place, policy) == expected
-    assert compare_suite().range_for(place, policy) == place.rewards.range
+    assert range_for(paper_suite().entries()[policy], place) == expected
+    assert (
+        range_for(compare_suite(policies=[policy]).entries()[policy], place) == place.rewards.range
+    )
 
 
 def test_mtts_knows_the_truth_in_the_units_of_the_range():
@@ -102,9 +127,9 @@ def test_mtts_knows_the_truth_in_the_units_of_the_range():
 def test_variants_are_policies_with_other_settings():
     """Their labels differ too, and they have no row of Table 1."""
     place, suite = find_environment("stress-ring"), compare_suite(policies=suites.NAMES)
-    for name, (label, settings) in suites.VARIANTS.items():
-        changed = agent_for(suite.policies[name], place, name)
-        original = agent_for(suite.policies[settings.name], place, settings.name)
+    for name, (settings, label, _) in suites.VARIANTS.items():
+        changed = agent_for(suite.entries()[name], place)
+        original = agent_for(suite.entries()[settings.name], place)
         assert type(changed.policy) is type(original.policy)
         assert changed.settings != original.settings
         assert (changed.label, changed.table_one, changed.published) == (label, "", "")
@@ -119,10 +144,12 @@ def test_robustagg_knows_the_decisions_and_has_units_of_rewards():
         assert settings.dissimilarity == pytest.approx(2 / 3 * given)
 
 
-def test_coids_learns_what_the_papers_policies_are_given():
-    suite = paper_suite()
+def test_coids_learns_a_mixture_and_the_papers_policies_the_papers_log_density():
+    suite = paper_suite(policies=[*suites.REPRODUCED, "coids-log-density"])
     assert settings_of(suite, "lmm", "gids").population == PaperLogDensity()
-    assert settings_of(suite, "lmm", "coids").population == LogDensity()
+    assert settings_of(suite, "lmm", "coids").population == Mixture()
+    assert CoIDS.default_population.name == populations.DEFAULT
+    assert settings_of(suite, "lmm", "coids-log-density").population == LogDensity()
     ours = settings_of(suite, "lmm", "coids").inference()
     assert settings_of(suite, "lmm", "gids").inference() != ours
     for name in suites.STUDIES:
@@ -131,24 +158,101 @@ def test_coids_learns_what_the_papers_policies_are_given():
         assert gids.inference() == coids.inference() == ours
 
 
+@dataclass(frozen=True)
+class Large(Environment):
+    """Four arms, which are too many for a grid."""
+
+    name = "large"
+    arms = ("a", "b", "c", "d")
+    context = {}  # noqa: RUF012 - a declaration, never changed
+    rewards = Gaussian(-1.0, 1.0, noise=0.1)
+    recruitment = Recruitment.all_at_once(2, 2)
+
+    def draw_users(self, generator, num_users, shared=NOTHING_SHARED):
+        """Never drawn."""
+
+    def population(self, shared=NOTHING_SHARED):
+        """Never asked for."""
+
+
+def test_papers_policies_have_our_mixture_wherever_a_grid_does_not_fit():
+    """Also in an environment that the package does not know, and with a grid given."""
+    for policy in (NpmTS(), NpmTS(PaperLogDensity(nodes_per_arm=8))):
+        found = agent_for(Entry(policy), Large()).policy
+        assert found.population == Mixture()
+        assert found.inference() == CoIDS().inference()
+
+
+def test_names_stand_for_environments_policies_and_variants():
+    suite = Suite("mine", ["diet", find_environment("lmm")], ("uniform", "robustagg-0"), 1)
+    assert [(cell.environment.name, cell.name, cell.agent.label) for cell in suite.cells()] == [
+        (place, *policy)
+        for place in ("diet", "lmm")
+        for policy in (("uniform", "Uniform"), ("robustagg-0", "RobustAgg, ε = 0"))
+    ]
+    mine = {"a": "ind-ts", "b": RobustAgg(dissimilarity=0.1), "c": "mtts-fitted"}
+    found = Suite("mine", "diet", mine, 1).entries()
+    assert found["a"].policy == IndTS()
+    assert found["b"].policy is mine["b"]
+    assert found["c"] == suites.VARIANTS["mtts-fitted"]
+    assert list(Suite("mine", "diet", "ind-ts", 1).entries()) == ["ind-ts"]
+
+
+@pytest.mark.parametrize(
+    ("environments", "policies", "message"),
+    [
+        (["moon"], ["ind-ts"], r"environment='moon'. Known: mixture"),
+        (["diet"], {"mine": "best"}, r"policy='best'. Known: coids, .*24 in all"),
+        (["diet"], {"mine": IndTS}, r"name of a policy, or its settings; got policy=<class"),
+        ([3], ["ind-ts"], r"environment=3. Known"),
+    ],
+)
+def test_anything_else_than_known_names_is_refused(environments, policies, message):
+    with pytest.raises(CocoError, match=message):
+        Suite("mine", environments, policies, 1)
+
+
 def test_quick_learners_are_coarser():
-    quick = paper_suite(is_quick=True).policies
-    learners = [each for each in quick.values() if isinstance(each, Learner)]
-    assert [each.name for each in learners] == ["coids", "npm-ts", "gids"]
-    for each in learners:
-        is_papers = isinstance(each, PaperLearner)
-        expected = PaperLogDensity(nodes_per_arm=8) if is_papers else Mixture()
-        assert (each.num_particles, each.population) == (60, expected)
+    suite = paper_suite(is_quick=True, policies=[*suites.REPRODUCED, "coids-log-density"])
+    quick = [entry.policy for entry in suite.entries().values()]
+    learners = [each for each in quick if isinstance(each, Learner)]
+    assert [each.name for each in learners] == ["coids", "npm-ts", "gids", "coids"]
+    papers = PaperLogDensity(nodes_per_arm=8)
+    assert [each.population for each in learners] == [None, papers, papers, LogDensity()]
+    assert {each.num_particles for each in learners} == {60}
 
 
 def test_settings_of_a_cell_are_those_of_its_policy():
-    """With the population that would otherwise be chosen by size."""
+    """With the population that is the default."""
     cells = paper_suite(environments=["lmm"], num_seeds=1).cells()
     found = {cell.name: cell.agent.settings for cell in cells}
-    assert found["coids"] == to_plain(CoIDS(population=LogDensity()))
+    assert found["coids"] == to_plain(CoIDS(population=Mixture()))
     assert found["gids"]["population"] == to_plain(PaperLogDensity())
     assert found["mtts"] == to_plain(MTTS())
     assert found["ind-ts"] == {"kind": "ind-ts"}
+
+
+def test_committed_cells_are_those_of_the_suites():
+    """Except those of coids with another default, and of gradband before it knew the steps."""
+    every = {"environments": suites.COMPARED_ENVIRONMENTS, "policies": suites.NAMES}
+    made = {
+        (suite.name, cell.key): cell.made(Source({}, [])).identity
+        for suite in (paper_suite(**every), compare_suite(**every))
+        for cell in suite.cells()
+    }
+    infos = [
+        info
+        for run in ("reproduction", "studies", "models", "compare")
+        for info in read_results(RESULTS / run).cells.values()
+    ]
+    others = {
+        info.name
+        for info in infos
+        if not info.library and info.made.identity != made.get((info.suite, info.key))
+    }
+    assert others == {"coids", "coids-mixture", "gradband"}
+    assert {info.library for info in infos} == {"", "mabwiser", "bayesianbandits"}
+    assert all(bool(info.used) == (not info.library) for info in infos)
 
 
 def test_the_oracle_always_takes_part():
@@ -171,8 +275,8 @@ def test_impossible_numbers_of_seeds_are_refused_at_once(num_seeds):
 
 
 def test_other_grids():
-    found, usual = paper_suite(nodes_per_arm=12).policies, paper_suite().policies
-    assert found["gids"].population == PaperLogDensity(nodes_per_arm=12)
+    found, usual = paper_suite(nodes_per_arm=12).entries(), paper_suite().entries()
+    assert found["gids"].policy.population == PaperLogDensity(nodes_per_arm=12)
     assert found["coids"] == usual["coids"]
     for nodes in (1, 71, 100_000):
         with pytest.raises(ConfigurationError, match=f"grid points per arm; got nodes={nodes}"):
@@ -206,7 +310,7 @@ def test_policies_that_cannot_deal_with_an_environment_are_left_out():
 
 def test_densities_are_of_five_times_and_contexts():
     policy = NpmTS(PaperLogDensity(nodes_per_arm=6, num_modes=20), num_particles=20)
-    agent = agent_for(policy, find_environment("mixture"), DensityTask.policy)
+    agent = agent_for(Entry(policy), find_environment("mixture"))
     table = DensityTask(agent).run(Source({}, []))
     assert set(table["time"].to_pylist()) == set(TIMES)
     assert set(table["context"].to_pylist()) == set(CONTEXTS)
@@ -228,3 +332,22 @@ def test_users_of_the_density_figure_come_one_after_another():
     served = list(one_by_one().recruitment.rounds())
     assert len(served) == 5 * TIMES[-1]
     assert all(len(users) == 1 for users in served)
+
+
+def test_names_may_come_from_an_iterator():
+    suite = Suite("mine", (name for name in ["diet"]), (name for name in ["uniform"]), 2)
+    assert [cell.key for cell in suite.cells()] == [("diet", "uniform", 0), ("diet", "uniform", 1)]
+
+
+@pytest.mark.parametrize(
+    ("environments", "policies", "message"),
+    [
+        ([], ["uniform"], r"at least one environment; got \[\]"),
+        (None, ["uniform"], r"at least one environment; got None"),
+        (["diet"], {}, r"at least one policy; got \{\}"),
+        (["diet"], ["uniform", "uniform"], r"different names; got policy=\['uniform'\]"),
+    ],
+)
+def test_lists_that_are_no_suite_are_refused(environments, policies, message):
+    with pytest.raises(ConfigurationError, match=message):
+        Suite("mine", environments, policies, 1)

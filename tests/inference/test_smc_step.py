@@ -33,9 +33,14 @@ class Observations(NamedTuple):
     new: Array
 
 
+@jax.tree_util.register_static
 @dataclass(frozen=True)
 class LinearGaussianPath:
     """y ~ N(A x, noise²): posterior and evidence are known in closed form."""
+
+    def ends(self, data):
+        """Need all of it."""
+        return data
 
     def increment(self, particles, data):
         """Compute the log-likelihood of what is new minus that of what is gone."""
@@ -71,9 +76,14 @@ class HalfSpace(NamedTuple):
     impossible: Array
 
 
+@jax.tree_util.register_static
 @dataclass(frozen=True)
 class HalfSpacePath:
     """Only particles beyond a threshold can explain the change, all of them equally well."""
+
+    def ends(self, data):
+        """Need all of it."""
+        return data
 
     def increment(self, particles, data):
         """Give nothing to particles beyond the threshold, and the impossible to the others."""

@@ -1,12 +1,14 @@
-"""What counts as a number, a whole number or a choice when settings are built."""
+"""What counts as a number, a whole number, a choice or a path."""
 
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path, PurePosixPath
 
+import numpy as np
 import pytest
 
-from cocobandits.checks import check_choice, check_numbers, check_whole
-from cocobandits.errors import ConfigurationError
+from cocobandits.checks import check_choice, check_numbers, check_whole, read_path
+from cocobandits.errors import ConfigurationError, InputError
 
 
 @dataclass
@@ -18,6 +20,8 @@ class Given:
     ("kind", "allowed", "refused"),
     [
         ("finite", [-2, 0.0, 3.5], [float("inf"), 10**400, None, True, "1", Fraction(1, 2)]),
+        ("finite", [np.int8(3), np.float32(0.5)], [np.timedelta64(5), np.timedelta64(5, "s")]),
+        ("finite", [np.uint64(2**63)], [np.datetime64(5, "s"), np.datetime64("NaT"), np.bool_(1)]),
         ("positive", [1e-300, 2], [0, -1.0, float("nan")]),
         ("not negative", [0, 0.0, 7], [-1e-300, float("inf")]),
         ("fraction", [1e-9, 0.999], [0, 1, 1.5]),
@@ -50,3 +54,22 @@ def test_choices_are_texts_of_a_list():
         told = r"value in \('single', 'double'\); got value=.*Choose one of these"
         with pytest.raises(ConfigurationError, match=told):
             check_choice(Given(value), "value", ("single", "double"))
+
+
+@pytest.mark.parametrize("given", ["runs/one.study", PurePosixPath("runs/one.study")])
+def test_paths_are_texts_or_path_like(given):
+    assert read_path("path", given) == Path("runs/one.study")
+
+
+class Bytes:
+    """A path that is no text."""
+
+    def __fspath__(self) -> bytes:
+        return b"runs"
+
+
+@pytest.mark.parametrize("given", [None, 3, b"runs", Bytes(), "a\0b", Path("a\0b"), "\ud800"])
+def test_other_paths_are_refused(given):
+    with pytest.raises(InputError, match=r"pathlib.Path; got folder=.*Write for") as caught:
+        read_path("folder", given)
+    str(caught.value).encode()

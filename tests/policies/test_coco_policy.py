@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.base import Statistics
-from cocobandits.models.flat import FlatModel
-from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco.acquisition import best_mixture
 from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
 from cocobandits.policies.coco.npm_ts import ThompsonSampling
 from cocobandits.policies.coco.policy import CocoPolicy
 from cocobandits.policies.fixed import FixedPriorPolicy
+from cocobandits.populations.known.flat import FlatModel
+from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.users.statistics import Statistics
+from support.draws import draw_means
 from support.sessions import Session, SessionState
 
 NUM_DRAWS = 100_000
@@ -54,13 +55,9 @@ def test_thompson_probabilities_match_the_two_stage_procedure():
     )
     context, statistics = state.users.of(2)
 
-    @jax.jit
-    def best_arms(parameters: jax.Array, key: jax.Array) -> jax.Array:
-        belief = MODEL.posterior(parameters, context, statistics)
-        return jnp.argmax(belief.sample(key, int(counts.max())), axis=1)
-
+    posterior = jax.jit(lambda parameters: MODEL.posterior(parameters, context, statistics))
     arms = [
-        np.asarray(best_arms(state.own.particles[s], jax.random.key(s)))[:count]
+        np.argmax(draw_means(posterior(state.own.particles[s]), s, int(count)), axis=1)
         for s, count in enumerate(counts)
     ]
     _assert_frequencies(np.concatenate(arms), probabilities)

@@ -15,16 +15,17 @@ from hypothesis.extra import numpy as hnp
 
 from cocobandits import CoIDS, Gaussian, LogDensity, Study
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
-from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
-from cocobandits.models.rewards import RewardGrid
+from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco.acquisition import UserReadings, best_mixture
 from cocobandits.policies.coco.coids import CoInformationDirectedSampling, Outlook
 from cocobandits.policies.coco.policy import CocoPolicy
+from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.users.statistics import Statistics
 from support.designs import small
+from support.draws import draw_means
 
-RULE = CoInformationDirectedSampling(RewardGrid(0.0, 1.0, 5), 0.7)
+RULE = CoInformationDirectedSampling(RewardGrid.even(0.0, 1.0, 5), 0.7)
 # How many rewards a user has given does not matter here.
 NONE_YET = jnp.zeros(())
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES = 4, 3, 5
@@ -248,14 +249,12 @@ def test_informations_match_monte_carlo():
     statistics = Statistics.empty(2).add(0, 0.2)
     evidence = read_all(rule, particles, jnp.log(weights), statistics)
     found = jax.jit(rule.motives)(evidence)
-    sample = jax.jit(
-        lambda p, key: MODEL.posterior(p, jnp.zeros(0), statistics).sample(key, 200_000)
-    )
+    posterior = jax.jit(lambda p: MODEL.posterior(p, jnp.zeros(0), statistics))
     generator = np.random.default_rng(0)
     bins = np.linspace(-2.6, 3.1, 13)
     tables = np.zeros((2, 4, 2, 12))
     for number, weight in enumerate(weights):
-        means = np.asarray(sample(particles[number], jax.random.key(number)))
+        means = draw_means(posterior(particles[number]), number, 200_000)
         best = np.argmax(means, axis=1)
         shown = means + 0.4 * generator.normal(size=means.shape)
         for arm, winner in itertools.product(range(2), range(2)):
@@ -280,7 +279,7 @@ GRID = LogDensity(nodes_per_arm=5, num_modes=12)
 
 def served_study(policy="coids", grid=GRID) -> Study:
     settings = small(policy, population=grid, num_particles=20)
-    study = Study(["a", "b", "c"], {"x": (0, 1)}, Gaussian(0.0, 40.0, noise=1.0), settings)
+    study = Study(["a", "b", "c"], {"x": (0, 1)}, Gaussian(0.0, 40.0, noise=1.0), settings, seed=0)
     for user, x in (("anna", 0.2), ("bob", 0.9)):
         study.enrol(user, {"x": x})
     study.reward(study.decide("anna").id, 25.0)
@@ -295,7 +294,7 @@ def test_explanation_prints_what_is_believed_and_why_it_is_chosen():
     lines = str(explained).splitlines()
     assert len(lines) == 1 + 3 + 3 + 3
     assert words_of(lines[0]) >= {"mean", "P(best)", "noise", "person", "population", "total"}
-    assert "nats told about" in lines[5]
+    assert "information (nats)" in lines[5]
     assert words_of(lines[6]) >= {"loss", "user", "population", "reward", "later"}
     assert [line.split()[0] for line in lines[7:]] == ["a", "b", "c"]
     probabilities = study.decide("anna").probabilities

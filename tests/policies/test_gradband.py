@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Added
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.gradband import (
     GradBand,
@@ -19,6 +17,8 @@ from cocobandits.policies.baselines.gradband import (
     learn,
     log_gradient,
 )
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Added
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.7)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
-from cocobandits.models.linear_mixed import mixed_model_log_evidence
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.hierts import HierTS
 from cocobandits.policies.baselines.mtts import MTTS, HierarchyPolicy, MttsPolicy
+from cocobandits.populations.hierarchy.linear_mixed import mixed_model_log_evidence
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)

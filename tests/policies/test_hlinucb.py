@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.hlinucb import HLinUCB, HLinUCBT
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cocobandits.models.base import Statistics
-from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.policies.coco.acquisition import best_mixture
 from cocobandits.policies.coco.gids import GlobalInformationDirectedSampling
+from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.users.statistics import Statistics
 
 
 def _simplex(num_arms: int, steps: int) -> np.ndarray:

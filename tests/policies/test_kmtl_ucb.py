@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem, highest_probability
 from cocobandits.policies.baselines.kmtl_ucb import KmtlUCB, KmtlUcbPolicy
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)

@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import norm
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines import meta_ts
 from cocobandits.policies.baselines.meta_ts import AdaTS, MetaTS
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.3)

@@ -10,10 +10,10 @@ import pytest
 
 from cocobandits.environments.lmm import DESIGN, SLOPES
 from cocobandits.errors import ConfigurationError
-from cocobandits.models import gaussian_hierarchy
-from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.mtts import MTTS, MttsPolicy
+from cocobandits.populations.hierarchy import gaussian_hierarchy
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 3), (-2.0, 2.0), 0.2)

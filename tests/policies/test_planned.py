@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 from cocobandits import CoIDS, Gaussian, LogDensity, Study
-from cocobandits.models.base import Statistics
-from cocobandits.models.gaussian_belief import GaussianBelief
-from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
-from cocobandits.models.rewards import RewardGrid
+from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco.acquisition import UserReadings, best_mixture
 from cocobandits.policies.coco.coids import (
@@ -22,11 +19,14 @@ from cocobandits.policies.coco.coids import (
     PlannedInformationDirectedSampling,
     PlannedReading,
 )
+from cocobandits.populations.gaussian_belief import GaussianBelief
+from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.users.statistics import Statistics
 from support.designs import small
 from support.sessions import Session
 
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES, STEPS = 4, 3, 6, 5
-RULE = PlannedInformationDirectedSampling(RewardGrid(0.0, 1.0, NUM_VALUES), STEPS, 0.7)
+RULE = PlannedInformationDirectedSampling(RewardGrid.even(0.0, 1.0, NUM_VALUES), STEPS, 0.7)
 decide = jax.jit(RULE.combine)
 motivate = jax.jit(RULE.motives)
 
@@ -175,7 +175,7 @@ def test_readings_match_the_closed_form_of_the_planner():
         jnp.asarray(roots @ roots.transpose(0, 2, 1)),
         0.25,
     )
-    rule = PlannedInformationDirectedSampling(RewardGrid(-5.0, 5.0, 801), STEPS)
+    rule = PlannedInformationDirectedSampling(RewardGrid.even(-5.0, 5.0, 801), STEPS)
     after = np.asarray(jax.jit(rule.read)(belief).after)
     expected = np.asarray(belief.expected_best_mean_after_one())
     print(f"\nbest mean after one reward {after.max(axis=0).sum(axis=1)}, closed form {expected}")
@@ -227,7 +227,7 @@ def test_the_last_step_earns_and_is_explained():
     settings = small(
         "coids", population=grid, num_particles=20, steps_per_user=1, population_weight=0.0
     )
-    study = Study(["a", "b", "c"], {"x": (0, 1)}, Gaussian(0.0, 40.0, noise=1.0), settings)
+    study = Study(["a", "b", "c"], {"x": (0, 1)}, Gaussian(0.0, 40.0, noise=1.0), settings, seed=0)
     enrol = partial(study.enrol, context={"x": 0.4})
     enrol("anna")
     study.reward(study.decide("anna").id, 25.0)

@@ -12,11 +12,11 @@ from cocobandits import OraclePlan, simulate
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import find_environment
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
-from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import Problem
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.simulation.loop import open_study
 from cocobandits.simulation.world import draw_world
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.1)

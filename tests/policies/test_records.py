@@ -14,12 +14,14 @@ from cocobandits import (
     MTTS,
     CoIDS,
     Gaussian,
+    GradBand,
     LogDensity,
     Mixture,
     NpmTS,
     OraclePlan,
     OracleTS,
     PaperLogDensity,
+    RobustAgg,
     Study,
     policy_names,
     simulate,
@@ -33,13 +35,13 @@ from cocobandits.errors import (
     UnsupportedError,
 )
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.chances import ChanceMixture
-from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import PlainPolicy, Problem
 from cocobandits.policies.coco.populations import POPULATIONS
 from cocobandits.policies.description import Line, PolicySettings, build
 from cocobandits.policies.plain import from_plain, to_plain
 from cocobandits.policies.registry import POLICIES, find_policy
+from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 
 LEARNERS = (CoIDS, NpmTS, GIDS)
 PROBLEM = Problem(2, (None,), (-2.0, 2.0), 0.2)
@@ -83,7 +85,7 @@ def test_name_selects_the_default_settings(kind):
 
 
 def test_study_takes_a_name():
-    study = Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), "mtts")
+    study = Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), "mtts", seed=0)
     assert study.design.policy == MTTS()
 
 
@@ -161,6 +163,12 @@ WRONG = (None, object(), "three", "0.5", [], [None], {}, float("nan"), float("in
 FURTHER = (10**400, 1j, Mixture)
 OPTIONAL = ("population", "move_every", "steps_per_user", "prior_users", "rank")
 OPTIONAL += ("nodes_per_arm", "context_points")
+# None stands for what a simulation knows.
+KNOWN = {
+    GradBand: ("horizon",),
+    RobustAgg: ("horizon",),
+    MTTS: ("coefficient_mean", "coefficient_deviation", "user_deviation"),
+}
 INFERENCE = {each.name for each in fields(SmcConfig)}
 FIELDS = [
     # A learner hands the fields of its inference on, and annotations are checked there in tests.
@@ -183,10 +191,10 @@ def with_value(kind, name, value):
     return settings
 
 
-def may_be(name, value):
+def may_be(kind, name, value):
     """Check which of these are right after all."""
     if value is None:
-        return name in OPTIONAL
+        return name in (*OPTIONAL, *KNOWN.get(kind, ()))
     return isinstance(value, float) and value == -1e300 and name.endswith("_mean")
 
 
@@ -194,7 +202,7 @@ def may_be(name, value):
 def test_wrong_values_are_refused_by_name(kind, name):
     """The message has the value, and a remedy after it."""
     for value in (*WRONG, *FURTHER):
-        if may_be(name, value):
+        if may_be(kind, name, value):
             assert getattr(with_value(kind, name, value), name) == value
         else:
             with pytest.raises(ConfigurationError, match=rf"(?s)Expected .*{name}=.*\. [A-Z].*\.$"):
@@ -250,17 +258,44 @@ def test_thresholds_of_a_learner_are_checked_together():
         GIDS(num_particles=0)
 
 
-def test_learner_chooses_a_population_by_size():
-    def chosen(policy, num_arms, features, rewards="gaussian"):
-        return policy.chosen(Problem(num_arms, features, (-2.0, 2.0), None, rewards))
+def problem_of(num_arms, features, rewards="gaussian"):
+    return Problem(num_arms, features, (-2.0, 2.0), None, rewards)
 
-    for policy, grid in ((CoIDS(), LogDensity()), (GIDS(), PaperLogDensity())):
-        assert chosen(policy, 3, (None, 2)).settings == grid
-        assert chosen(policy, 4, ()).settings == Mixture()
-        assert chosen(policy, 2, (None, 2, 2)).settings == Mixture()
-        assert chosen(policy, 2, (), "bernoulli").settings == Mixture()
-    asked = chosen(CoIDS(LogDensity(num_modes=7)), 4, ())
-    assert (asked.settings, asked.name) == (LogDensity(num_modes=7), "log-density")
+
+# With what the reason says where the grid of the paper's policies does not fit.
+SIZES = [
+    (problem_of(3, (None, 2)), None),
+    (problem_of(4, ()), "4 arms would have 10^4 cells"),
+    (problem_of(2, (None, 2, 2)), "3 features are more than a grid is for"),
+    (problem_of(2, (), "bernoulli"), "bernoulli rewards have no grid"),
+]
+
+
+@pytest.mark.parametrize(("problem", "words"), SIZES)
+def test_the_mixture_is_the_default_except_of_the_papers_policies(problem, words):
+    """Theirs is the paper's log-density where its grid fits."""
+    found = CoIDS().chosen(problem)
+    assert (found.settings, found.name) == (Mixture(), "mixture")
+    assert found.reason == "it is the default, for any number of arms and features"
+    for policy in (NpmTS(), GIDS()):
+        found = policy.chosen(problem)
+        assert found.settings == (Mixture() if words else PaperLogDensity())
+        assert (words or "it is the paper's, and its grid fits 3 arms and 2 fe") in found.reason
+
+
+def test_a_population_that_was_asked_for_is_taken_at_any_size():
+    for policy in (CoIDS, GIDS):
+        for settings in (LogDensity(num_modes=7), Mixture(3)):
+            for problem, _ in SIZES:
+                asked = policy(settings).chosen(problem)
+                assert (asked.settings, asked.reason) == (settings, "it was asked for")
+
+
+def test_the_other_population_is_the_one_that_was_not_chosen():
+    small, large = SIZES[0][0], SIZES[1][0]
+    assert CoIDS().not_chosen(small) == CoIDS(Mixture(3)).not_chosen(small) == LogDensity()
+    assert CoIDS(LogDensity()).not_chosen(small) == GIDS().not_chosen(small) == Mixture()
+    assert GIDS().not_chosen(large) == GIDS(Mixture()).not_chosen(small) == PaperLogDensity()
 
 
 # A policy and an environment from outside the package.
@@ -396,7 +431,7 @@ def test_names_of_the_package_are_not_for_others():
 
 def test_settings_without_a_policy_are_refused():
     with pytest.raises(ConfigurationError, match="got Homeless without one"):
-        Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), Homeless())
+        Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), Homeless(), seed=0)
 
 
 def test_settings_that_cannot_be_stored_are_refused():

@@ -22,7 +22,7 @@ SEQUENTIAL = ("hlinucb", "hlinucb-t", "gradband", "meta-ts", "ada-ts", "rome")
 
 
 def test_sequential_policies_are_these():
-    problem = Study(ARMS, {}, Gaussian(0, 10, noise=0.5), "uniform").design.problem()
+    problem = Study(ARMS, {}, Gaussian(0, 10, noise=0.5), "uniform", seed=0).design.problem()
     buildable = (name for name in POLICIES if not name.startswith("oracle"))
     built = {name: build(POLICIES[name](), problem) for name in buildable}
     assert (

@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.robustagg import (
     RobustAgg,
@@ -17,6 +16,7 @@ from cocobandits.policies.baselines.robustagg import (
     best_share,
     upper_bounds,
 )
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.2)

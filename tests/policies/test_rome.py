@@ -12,7 +12,6 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines import rome
 from cocobandits.policies.baselines.rome import RoME, RomePolicy
@@ -25,6 +24,7 @@ from cocobandits.policies.baselines.rome_algebra import (
     largest_probability,
     predict,
 )
+from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 3), (-2.0, 2.0), 0.2)

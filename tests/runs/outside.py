@@ -11,9 +11,9 @@ import pyarrow as pa
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.errors import UnsupportedError
-from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import PlainPolicy
 from cocobandits.policies.description import PolicySettings
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Gaussian
 from cocobandits.runs.cell import Agent
 from cocobandits.runs.format import Made

@@ -13,7 +13,7 @@ from cocobandits.experiments.suites import Suite, paper_suite
 from cocobandits.policies.coco.populations import PaperLogDensity
 from cocobandits.policies.plain import to_plain
 from cocobandits.runs.cell import Cell, num_outside, world_digest
-from cocobandits.runs.format import StoredCell, read_cells, write_table
+from cocobandits.runs.format import StoredCell, plain, read_cells, write_table
 from cocobandits.runs.provenance import Source
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import draw_world
@@ -55,6 +55,8 @@ def test_steps_are_those_of_the_simulation(stored):
     assert (info.num_users, info.num_steps, info.suite, info.is_quick) == (50, 250, "paper", True)
     assert (info.provenance, info.argv) == SOURCE
     assert info.settings == to_plain(MTTS())
+    # With the mixed model of the environment.
+    assert info.used == plain(to_plain(study.design.policy)) != info.settings
     assert (info.table_one, info.published) == (MTTS.table_one, MTTS.published)
     assert info.made == cell.made(SOURCE)
 
@@ -91,7 +93,7 @@ def test_hyperparameters_are_kept_where_particles_moved(stored):
     assert {tuple(row["hyperparameters"]) for row in fixed.to_pylist() if row["health"]} == {()}
 
 
-def test_worlds_are_told_apart_by_their_digest():
+def test_worlds_differ_in_their_digest():
     environment = find_environment("survey-missing")
     world = draw_world(environment, 1)
     assert world_digest(world) == world_digest(draw_world(environment, 1))

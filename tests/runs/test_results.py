@@ -5,9 +5,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.lines import Line2D
 from sample_cells import REGRETS, sample_info, sample_table
 
+from cocobandits.display import Line
 from cocobandits.errors import StorageError
+from cocobandits.experiments.ranking import libraries
 from cocobandits.runs.format import cell_table, read_cells, write_table
 from cocobandits.runs.results import read_results
 
@@ -116,12 +119,6 @@ def test_a_damaged_cell_is_one_sentence(tmp_path, change, message):
         read_results(tmp_path)
 
 
-def test_wrong_kinds_in_the_description_are_refused(tmp_path):
-    write(tmp_path, sample_table(seconds="fast"))
-    with pytest.raises(StorageError, match="seconds='fast'"):
-        read_results(tmp_path)
-
-
 def test_a_truncated_file_is_one_sentence(folder):
     path = folder / "cells.parquet"
     path.write_bytes(path.read_bytes()[:-100])
@@ -132,3 +129,40 @@ def test_a_truncated_file_is_one_sentence(folder):
 def test_a_folder_without_cells_is_refused(tmp_path):
     with pytest.raises(StorageError, match="holds no cells"):
         read_results(tmp_path)
+
+
+def test_variants_of_one_policy_have_labels_and_lines_of_their_own(tmp_path):
+    """The policy under its own name keeps both, a line of another colour is left alone."""
+    line = Line("#6A51A3", "-", 1.2)
+    looks = {
+        "robustagg": {"label": "RobustAgg", "line": line, "order": (0, 0)},
+        "close": {"label": "RobustAgg", "line": line},
+        "far": {"label": "RobustAgg", "line": line},
+        "rome": {"label": "RoME", "line": line._replace(color="#000000")},
+        "dotted": {"label": "Dotted", "line": line._replace(dashes=(0, (6.0, 1.5, 1.0, 1.5)))},
+    }
+    settings = {"settings": {"kind": "robustagg"}}
+    tables = [
+        sample_table(name, **({"order": (0, 1)} | settings | look)) for name, look in looks.items()
+    ]
+    results = read_results(write(tmp_path, *tables))
+    assert {name: results.label(name) for name in looks} == {
+        "robustagg": "RobustAgg",
+        "close": "RobustAgg, close",
+        "far": "RobustAgg, far",
+        "rome": "RoME",
+        "dotted": "Dotted",
+    }
+    lines = {name: results.line(name) for name in looks}
+    for name in ("robustagg", "rome", "dotted"):
+        assert lines[name] == looks[name]["line"]
+    assert {lines[name].color for name in ("close", "far")} == {"#6A51A3"}
+    assert len(set(lines.values())) == len(looks)
+    # A part of the results shows the same.
+    assert results.only(["far"]).line("far") == lines["far"]
+    Line2D([], [], linestyle=lines["far"].dashes)
+
+
+def test_policies_of_other_libraries_are_known_by_their_cells(tmp_path):
+    results = read_results(write(tmp_path, sample_table(), sample_table("x", library="mabwiser")))
+    assert libraries(results) == ["x"]

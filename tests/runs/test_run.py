@@ -96,6 +96,8 @@ def test_policies_and_environments_from_outside_run(finished):
     assert ("village", "stubborn") not in results.evaluations
     info = results.infos("village", "ind-ts")[3]
     assert (info.num_users, info.suite, info.argv) == (6, "mine", ["coco"])
+    assert info.used == {"kind": "ind-ts"}
+    assert results.infos("village", "stubborn")[3].used == {}
     assert info.world_sha256 == results.infos("village", "stubborn")[3].world_sha256
     assert info.world_sha256 != results.infos("village", "stubborn")[4].world_sha256
 
@@ -212,12 +214,6 @@ def test_names_that_are_no_folders_are_refused(names, message):
 def test_two_environments_of_one_name_are_refused():
     with pytest.raises(ConfigurationError, match=r"environment=\['village'\] more than once"):
         Suite("mine", (Village(), Village()), {"last": Last()}, 1)
-
-
-def test_variants_of_one_policy_have_labels_of_their_own():
-    policies = {"robustagg": RobustAgg(), "close": RobustAgg(dissimilarity=0.1)}
-    suite = Suite("mine", (Village(),), policies, 1)
-    assert [cell.agent.label for cell in suite.cells()] == ["RobustAgg", "RobustAgg, close"]
 
 
 def test_an_interrupted_run_equals_an_uninterrupted_one(finished, tmp_path):

@@ -41,6 +41,26 @@ def test_packed_and_loose_cells_are_read_alike(tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == [".lock", "cells.parquet"]
 
 
+@pytest.mark.parametrize("read", ["made", "cells"])
+def test_reading_goes_on_while_another_process_packs(tmp_path, monkeypatch, read):
+    """Files are packed and removed between listing and reading the first one."""
+    with open_folder(tmp_path) as folder:
+        for seed in range(3):
+            save(folder, seed=seed)
+        listed = store._loose_files
+
+        def list_then_pack(path: Path) -> list[Path]:
+            found = listed(path)
+            monkeypatch.undo()
+            folder.pack()
+            return found
+
+        monkeypatch.setattr(store, "_loose_files", list_then_pack)
+        found = folder.made() if read == "made" else read_results(tmp_path).cells
+    assert sorted(key.seed for key in found) == [0, 1, 2]
+    assert not loose(tmp_path)
+
+
 def test_the_order_of_saving_does_not_change_the_packed_file(tmp_path):
     for place, seeds in (("first", (0, 1)), ("second", (1, 0))):
         with open_folder(tmp_path / place) as folder:

@@ -9,10 +9,10 @@ from cocobandits import LogDensity, Mixture
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import find_environment
 from cocobandits.errors import UnsupportedError
-from cocobandits.models.base import Statistics
 from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import draw_evaluation, draw_world
+from cocobandits.users.statistics import Statistics
 from support.designs import small
 
 SEED = 6
@@ -38,11 +38,13 @@ def read_best(belief):
 def slow_probabilities(study, context, statistics):
     """Ask every particle, and weigh its answer by how well it explains the newcomer."""
     users = study._learner.users
-    readings = study._policy.read(study._state, users, (context, statistics), read_best)
+    readings = study._learner.policy.read(
+        study._learner.state, users, (context, statistics), read_best
+    )
     logs = np.array(readings.log_weights)
-    posterior = study._state
+    posterior = study._learner.state
     if posterior is not None:
-        evidence = jax.vmap(study._policy.model.log_evidence, (0, None, None))
+        evidence = jax.vmap(study._learner.policy.model.log_evidence, (0, None, None))
         logs += np.asarray(jax.jit(evidence)(posterior.particles, context, statistics))
     shares = np.exp(logs - logs.max())
     return shares @ np.asarray(readings.values) / shares.sum()
@@ -94,7 +96,7 @@ def test_evaluation_changes_nothing(policy):
     newcomers = Evaluation(BATCH)
     first = newcomers.regret(evaluated)
     assert newcomers.regret(evaluated) == first
-    learned = (study._learner.remember()[:2] for study in (evaluated, left_alone))
+    learned = ((study._learner.users, study._learner.state) for study in (evaluated, left_alone))
     for one, other in zip(*map(jax.tree.leaves, learned), strict=True):
         np.testing.assert_array_equal(one, other)
     assert evaluated.users == left_alone.users
@@ -103,7 +105,7 @@ def test_evaluation_changes_nothing(policy):
         for value in (0.3, 2.4):
             study.reward(study.decide("next").id, value)
     assert evaluated.decide("next") == left_alone.decide("next")
-    # The prior moved with those rewards, and is measured anew.
+    # The prior moved with those rewards, and is measured again.
     assert newcomers.regret(evaluated) != first
     assert newcomers.regret(left_alone) != first
 

@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from populations import draw_history, policy_for, run_smc, tiny_model
+from histories import draw_history, policy_for, run_smc, tiny_model
 from scipy import stats
 
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Change, HistoryPath
-from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.populations.history_path import HistoryPath
+from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Change
 
 NUM_BINS = 10
 

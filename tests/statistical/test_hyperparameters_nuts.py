@@ -9,10 +9,10 @@ import math
 
 import jax
 import numpy as np
-from populations import draw_history, nuts_draws, policy_for, run_smc
+from histories import draw_history, nuts_draws, policy_for, run_smc
 
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
 
 MODEL = LogDensityModel(
     LogDensityConfig(

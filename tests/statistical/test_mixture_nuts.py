@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from populations import draw_history, nuts_draws, policy_for, run_smc
+from histories import draw_history, nuts_draws, policy_for, run_smc
 
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.base import Statistics
-from cocobandits.models.mixture import MixtureConfig, MixtureModel
+from cocobandits.populations.mixture import MixtureConfig, MixtureModel
+from cocobandits.users.statistics import Statistics
 
 RUNS = 4
 NUM_PARTICLES = 200

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from populations import draw_history, nuts_draws, policy_for, run_smc
+from histories import draw_history, nuts_draws, policy_for, run_smc
 
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.base import Statistics
-from cocobandits.models.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.users.statistics import Statistics
 
 MODEL = LogDensityModel(LogDensityConfig(3, arm_axis=Axis(-2.0, 2.0, 8)))
 HISTORY = draw_history(

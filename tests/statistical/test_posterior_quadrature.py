@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from populations import History, Reward, draw_history, policy_for, run_smc, tiny_model
+from histories import History, Reward, draw_history, policy_for, run_smc, tiny_model
 
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Change, HistoryPath
+from cocobandits.populations.history_path import HistoryPath
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Change
 
 MODEL = tiny_model()
 TRUTH = jnp.array([1.2, -0.8, 0.9])

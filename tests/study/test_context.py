@@ -30,7 +30,9 @@ def table_of(study):
 
 
 def leaves_of(study):
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(study._learner.remember()[:2])]
+    return [
+        np.asarray(leaf) for leaf in jax.tree.leaves((study._learner.users, study._learner.state))
+    ]
 
 
 def assert_same_bits(left, right):
@@ -113,13 +115,13 @@ def test_completion_follows_what_is_seen_at_the_users_own_updates():
 def test_only_contexts_with_missing_values_are_completed_for_an_update(monkeypatch):
     study = make_study("uniform")
     completed = []
-    find_context = study._context
+    find_context = study._state._context
 
     def watch(user):
         completed.append(find_context(user))
         return completed[-1]
 
-    monkeypatch.setattr(study, "_context", watch)
+    monkeypatch.setattr(study._state, "_context", watch)
     study.enrol("anna", ANNA)
     study.enrol("bob", {"age": 30})
     serve(study, "anna", 1.0)
@@ -137,14 +139,18 @@ def test_late_values_give_what_knowing_them_would_have_given():
     late.enrol("anna", {"age": 34.1})
     prompt.enrol("anna", ANNA)
     for study in (late, prompt):
-        study._policy.probabilities = lambda *_: np.array([0.5, 0.5])  # the same arms
+        study._learner.policy.probabilities = lambda *_: np.array([0.5, 0.5])  # the same arms
         for value in (3.0, 1.5):
             serve(study, "anna", value)
-    assert not np.allclose(late._state.sums.shift, prompt._state.sums.shift)
+    assert not np.allclose(late._learner.state.sums.shift, prompt._learner.state.sums.shift)
     late.update_context("anna", {"sex": "m", "smoker": None})
     late.update_context("anna", {"smoker": True})
-    np.testing.assert_allclose(late._state.sums.shift, prompt._state.sums.shift, atol=1e-9)
-    np.testing.assert_allclose(late._state.sums.precision, prompt._state.sums.precision, atol=1e-9)
+    np.testing.assert_allclose(
+        late._learner.state.sums.shift, prompt._learner.state.sums.shift, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        late._learner.state.sums.precision, prompt._learner.state.sums.precision, atol=1e-9
+    )
     assert late.context("anna") == prompt.context("anna")
 
 
@@ -155,17 +161,17 @@ def test_evidence_is_an_average_over_points_and_changes_exactly():
     study.enrol("anna", {})
     points, _ = table_of(study).of(1)
     serve(study, "anna", 3.0)
-    table, particles = table_of(study), study._state.particles
+    table, particles = table_of(study), study._learner.state.particles
     np.testing.assert_array_equal(table.of(1)[0], points)
-    evidence = jax.jit(jax.vmap(study._policy.model.log_evidence_at, (0, None, None)))
+    evidence = jax.jit(jax.vmap(study._learner.policy.model.log_evidence_at, (0, None, None)))
     each = np.array([evidence(particles, point, table.of(1)[1]) for point in points])
     expected = np.logaddexp.reduce(each, axis=0) - np.log(NUM_POINTS)
-    found = study._state.log_weights
+    found = study._learner.state.log_weights
     np.testing.assert_allclose(found, expected - np.logaddexp.reduce(expected), atol=1e-8)
     study.update_context("anna", {"age": 25})
     known = np.array(evidence(particles, np.array([-0.75]), table.of(1)[1]))
-    found = study._state.log_weights
-    np.testing.assert_array_equal(study._state.particles, particles)
+    found = study._learner.state.log_weights
+    np.testing.assert_array_equal(study._learner.state.particles, particles)
     np.testing.assert_allclose(found, known - np.logaddexp.reduce(known), atol=1e-8)
 
 
@@ -175,7 +181,7 @@ def test_questions_about_newcomers_average_over_what_is_missing():
     for user, age in (("anna", 30), ("bob", 55)):
         study.enrol(user, {"age": age})
         serve(study, user, 3.0 if user == "anna" else 1.0)
-    points = study._users.complete(np.array([np.nan]))
+    points = study._state.users.complete(np.array([np.nan]))
     ages = 40 + 20 * points[:, 0]
     expected = np.mean([study.prior({"age": age}).mean() for age in ages], axis=0)
     for asked in ({}, {"age": None}, None):
@@ -222,7 +228,7 @@ CALL_ERRORS = [
     (
         lambda s: s.update_context("bob", {"age": 31, "sex": "f"}),
         ConflictError,
-        r"missing so far; got age=31 for user='bob', of whom 30.0 is recorded. Enrol a second .*"
+        r"missing so far; got age=31 for user='bob', for which 30.0 is recorded. Enrol a second .*"
         r"or withdraw",
     ),
     (lambda s: s.update_context("bob", {"sex": "y"}), InputError, r"got sex='y'"),

@@ -3,9 +3,9 @@
 import pytest
 
 from cocobandits import Bernoulli, Bounded, Gaussian, Study, policy_names
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.study import Description
-from support.designs import small, small_by_size
+from support.designs import small, small_by_default
 
 PRIOR = ConditionalMixture.from_arrays([[0.0]], [[[0.5], [0.1]]], [[[[0.2]], [[0.1]]]])
 
@@ -18,6 +18,7 @@ def make_study() -> Study:
         Gaussian(0, 10, noise=0.5, maximise=False),
         "ind-ts",
         floor={"walk": 0.05},
+        seed=0,
     )
     study.enrol("anna", {"age": 34, "sex": "f"})
     study.enrol("bob", {"age": 50})
@@ -49,13 +50,13 @@ so far      2 users, 2 decisions, 1 rewards"""
 
 
 def test_description_by_hand():
-    told = make_study().describe()
-    assert isinstance(told, Description)
-    assert str(told) == TOLD
-    assert told.arms[2] == ("rest", "suspended", "too cold", 0.0)
-    assert told.features[1] == ("sex", "categories", "one of f, m", 1)
-    assert (told.num_users, told.num_decisions, told.num_rewards) == (2, 2, 1)
-    assert told.model.name == "none"
+    shown = make_study().describe()
+    assert isinstance(shown, Description)
+    assert str(shown) == TOLD
+    assert shown.arms[2] == ("rest", "suspended", "too cold", 0.0)
+    assert shown.features[1] == ("sex", "categories", "one of f, m", 1)
+    assert (shown.num_users, shown.num_decisions, shown.num_rewards) == (2, 2, 1)
+    assert shown.model.name == "none"
 
 
 @pytest.mark.parametrize(
@@ -67,20 +68,26 @@ def test_description_by_hand():
     ],
 )
 def test_rewards_in_words(rewards, words):
-    told = str(Study(["a", "b"], {}, rewards, "uniform").describe())
-    assert f"rewards     {words}\n" in told
-    assert "feature" not in told
+    shown = str(Study(["a", "b"], {}, rewards, "uniform", seed=0).describe())
+    assert f"rewards     {words}\n" in shown
+    assert "feature" not in shown
 
 
 @pytest.mark.parametrize("policy", policy_names())
 def test_population_is_the_one_that_the_policy_learns(policy):
     settings = small(policy, PRIOR, steps_per_user=3)
-    study = Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), settings)
-    told = study.describe().model
+    study = Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), settings, seed=0)
+    shown = study.describe().model
     if policy in ("coids", "npm-ts", "gids"):
-        assert told == ("log-density", "it was asked for")
+        assert shown == ("log-density", "it was asked for")
     else:
-        assert told == ("none", f"{policy} does not learn a population")
+        assert shown == ("none", f"{policy} does not learn a population")
+
+
+def test_default_population_says_why_it_was_chosen():
+    shown = Study(["a", "b"], {}, Gaussian(0, 1, noise=0.1), seed=0).describe()
+    words = "mixture: it is the default, for any number of arms and features"
+    assert f"population  {words}\n" in str(shown)
 
 
 def test_added_arm_is_described():
@@ -92,9 +99,9 @@ def test_added_arm_is_described():
 def test_the_choice_of_a_model_is_logged(caplog):
     """At the start, and when another arm asks for another model."""
     caplog.set_level("INFO", logger="cocobandits")
-    settings = small_by_size("npm-ts", num_particles=8, max_blocks=1)
-    study = Study(["a", "b", "c"], {}, Gaussian(0.0, 10.0, noise=0.5), settings)
-    assert caplog.messages[-1].startswith("Population model: log-density, since a grid fits 3 arms")
+    settings = small_by_default("npm-ts", num_particles=8, max_blocks=1)
+    study = Study(["a", "b", "c"], {}, Gaussian(0.0, 10.0, noise=0.5), settings, seed=0)
+    assert caplog.messages[-1].startswith("Population model: log-density, since it is the paper's")
     study.add_arm("d")
     assert caplog.messages[-1].startswith("Population model: mixture, since a grid of 4 arms")
     study.add_arm("e")

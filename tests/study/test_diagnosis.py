@@ -10,13 +10,16 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from cocobandits import MTTS, Bernoulli, Gaussian, HierTS, Mixture, PaperLogDensity, Study
+from cocobandits import MTTS, Bernoulli, CoIDS, Gaussian, HierTS, Mixture, PaperLogDensity, Study
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import find_environment
 from cocobandits.errors import NumericalError, UnsupportedError
-from cocobandits.models.flat import FlatModel
-from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
 from cocobandits.policies.registry import POLICIES
+from cocobandits.populations.hierarchy.linear_mixed import (
+    LinearMixedModel,
+    mixed_model_log_evidence,
+)
+from cocobandits.populations.known.flat import FlatModel
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import draw_world
 from cocobandits.study.diagnosis import (
@@ -42,6 +45,7 @@ def make_study(policy, scale=1.0, steps=REWARDS) -> Study:
         {"x": (0.0, 4.0), "sex": ["f", "m"]},
         Gaussian(10.0 * scale, 30.0 * scale, noise=0.5 * scale),
         policy,
+        seed=0,
     )
     for user, x, sex in (("anna", 0.5, "m"), ("bob", 3.0, "f"), ("carl", 1, "m"), ("dora", 2, "f")):
         study.enrol(user, {"x": x, "sex": sex})
@@ -94,7 +98,7 @@ def test_mixed_model_in_use_is_held_to_its_own_predictions(policy):
     for user, value in REWARDS:
         arm = study.design.arms.index(study.decide(user).arm)
         context, statistics = users_of(study).of(study.users.index(user))
-        belief = study._policy._belief(study._state, (context, statistics))
+        belief = study._learner.policy._belief(study._learner.state, (context, statistics))
         reward = study.design.standardise(value)
         expected += math.log(belief.predictive(jnp.array([reward]))[arm, 0])
         study.reward(study.decide(user).id, value)
@@ -180,8 +184,21 @@ def test_other_model_is_learned_beside_the_one_in_use():
     assert "mixture" in str(found)
 
 
+def test_log_density_is_the_other_model_beside_the_default(monkeypatch):
+    """Likewise; a small one stands for the usual log-density."""
+    monkeypatch.setattr(CoIDS, "log_density", GRID)
+    study, key = make_study(CoIDS(num_particles=20)), jax.random.key(5)
+    users = users_of(study)
+    found = diagnose(key, study.design, users, 0.0, has_other_model=True)
+    model = GRID.model(study.design.problem(), 20)
+    config = study.design.policy.inference()
+    expected = learn_log_evidence(jax.random.fold_in(key, 1), model, users, config)
+    assert found.log_evidences["log-density"] == pytest.approx(expected, abs=1e-9)
+    assert list(found.log_evidences)[:2] == ["nonparametric", "log-density"]
+
+
 def test_yes_or_no_has_no_other_model():
-    study = Study(["a", "b"], {}, Bernoulli(), "uniform")
+    study = Study(["a", "b"], {}, Bernoulli(), "uniform", seed=0)
     with pytest.raises(UnsupportedError, match=r"Gaussian.*got rewards='bernoulli'.*Ask without"):
         study.diagnose(has_other_model=True)
 

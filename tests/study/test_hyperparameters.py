@@ -2,20 +2,21 @@
 
 import numpy as np
 
-from cocobandits import GIDS, CoIDS, Gaussian, LogDensity, NpmTS, PaperLogDensity, Study
+from cocobandits import GIDS, CoIDS, Gaussian, LogDensity, Mixture, NpmTS, PaperLogDensity, Study
 from support.designs import small
 
 DESIGN = {
+    "seed": 0,
     "arms": ["a", "b"],
     "context": {"age": (20, 80), "sex": ["f", "m"]},
     "rewards": Gaussian(10.0, 30.0, noise=0.5),
 }
 
 
-def test_default_policy_is_coids_with_learned_hyperparameters():
+def test_default_policy_is_coids_with_the_mixture():
     study = Study(**DESIGN)
     assert study.design.policy == CoIDS()
-    assert study.design.policy.chosen(study.design.problem()).settings == LogDensity()
+    assert study.design.policy.chosen(study.design.problem()).settings == Mixture()
 
 
 def test_the_papers_policies_have_the_papers_settings():
@@ -43,7 +44,7 @@ def test_hyperparameters_are_in_the_units_of_the_study():
     study = served(LogDensity(nodes_per_arm=5, num_modes=12))
     found = study.hyperparameters()
     assert set(found) == {"arm lengthscale", "age lengthscale", "sex lengthscale", "amplitude"}
-    log_weights, learned = study._policy.hyperparameters(study._state)
+    log_weights, learned = study._learner.policy.hyperparameters(study._learner.state)
     columns = {
         "arm lengthscale": 5.0 * np.asarray(learned.arm_lengthscale),
         "age lengthscale": 30.0 * np.asarray(learned.context_lengthscales)[:, 0],

@@ -6,7 +6,7 @@ import pytest
 
 from cocobandits import Gaussian, LogDensity, Study
 from cocobandits.errors import ConfigurationError, InputError
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from support.designs import small
 
 TRUE_NOISE = 0.1
@@ -79,7 +79,9 @@ def shares_at_the_ends_of_intervals(study, user):
         return belief.cumulative(jnp.asarray(ends.ravel()))
 
     users = study._learner.users
-    log_weights, cumulative = study._policy.read(study._state, users, (context, statistics), read)
+    log_weights, cumulative = study._learner.policy.read(
+        study._learner.state, users, (context, statistics), read
+    )
     average = np.tensordot(np.exp(log_weights), np.asarray(cumulative), axes=1)
     return np.array([average[0, :2], average[1, 2:]])
 

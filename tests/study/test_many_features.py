@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cocobandits import Gaussian, Mixture, Study
-from cocobandits.models.base import Statistics
-from cocobandits.models.mixture import MixtureConfig, MixtureModel
+from cocobandits.populations.mixture import MixtureConfig, MixtureModel
+from cocobandits.users.statistics import Statistics
 from support.designs import small
 
 SMALL = {"population": Mixture(), "max_blocks": 1}
@@ -42,6 +42,7 @@ def test_rewards_far_beyond_the_range_are_believed():
         {},
         Gaussian(0.0, 10.0, noise=0.5, limits=(-200.0, 200.0)),
         small("coids", **SMALL),
+        seed=0,
     )
     study.enrol("anna")
     for reward in (9.0, 20.0, 60.0):
@@ -79,7 +80,7 @@ def test_prior_does_not_widen_with_the_number_of_features(num_features, rewards)
 def test_explanations_with_a_gap_fit_the_memory():
     """Three arms with a common factor, at the default settings."""
     context = {"x": (0, 1), "y": (0, 1), "z": bool}
-    study = Study(["a", "b", "c"], context, Gaussian(0, 10, noise=0.5), "npm-ts")
+    study = Study(["a", "b", "c"], context, Gaussian(0, 10, noise=0.5), "npm-ts", seed=0)
     study.enrol("full", {"x": 0.5, "y": 0.5, "z": True})
     study.enrol("gap", {"x": 0.5})
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -13,14 +13,15 @@ from cocobandits.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from cocobandits.study.roster import ArmChange, Roster, raise_to_floors
-from support.designs import small_by_size
+from cocobandits.study.events import ArmAdded, ArmChanged
+from cocobandits.study.rules import raise_to_floors
+from support.designs import small_by_default
 
 ARMS = ["a", "b", "c"]
 
 
 def make_study(policy="ind-ts", **changes) -> Study:
-    settings = small_by_size(policy) if isinstance(policy, str) else policy
+    settings = small_by_default(policy) if isinstance(policy, str) else policy
     study = Study(ARMS, {}, Gaussian(-2, 2, noise=0.1), settings, seed=4, **changes)
     study.enrol("anna")
     return study
@@ -100,7 +101,9 @@ def test_choice_among_some_is_the_policys_own(policy):
     for _ in range(3):
         serve(study)
     users = study._learner.users
-    expected = np.asarray(study._policy.probabilities(study._state, users, 0, (0, 2)))
+    expected = np.asarray(
+        study._learner.policy.probabilities(study._learner.state, users, 0, (0, 2))
+    )
     decision = study.decide("anna", ["c", "a"])
     assert decision.eligible == ("a", "c")
     assert list(decision.weights) == list(decision.probabilities) == ARMS
@@ -116,7 +119,7 @@ def test_single_arm_is_chosen_without_asking(monkeypatch):
     def refuse(*_):
         raise AssertionError("asked")
 
-    monkeypatch.setattr(study._policy, "probabilities", refuse)
+    monkeypatch.setattr(study._learner.policy, "probabilities", refuse)
     decision = study.decide("anna", ["b"])
     assert decision.probabilities == decision.weights == {"a": 0.0, "b": 1.0, "c": 0.0}
     assert (decision.arm, decision.eligible) == ("b", ("b",))
@@ -189,7 +192,7 @@ CALL_ERRORS = [
     (lambda s: s.suspend("z"), UnknownNameError, r"arm='z'. Known: a, b, c"),
     (lambda s: s.activate(3), UnknownNameError, r"arm=3"),
     (lambda s: s.withdraw_arm(["a"]), UnknownNameError, r"arm=\['a'\]"),
-    (lambda s: s.suspend("a", 7), InputError, r"a text; got reason=7"),
+    (lambda s: s.suspend("a", 7), InputError, r"text in UTF-8 of at most 2,000 .*; got reason=7"),
     (lambda s: s.decide("anna", ["a", "z"]), UnknownNameError, r"arm='z'"),
     (lambda s: s.decide("anna", "a"), InputError, r"list of arms; got eligible='a'"),
     (lambda s: s.decide("anna", 3), InputError, r"list of arms; got eligible=3"),
@@ -306,16 +309,18 @@ def test_explanation_says_what_active_arms_are_for():
 
 
 def test_changes_are_kept_with_their_reasons():
-    roster = Roster(["a", "b"])
-    roster.change("a", "suspended", "too loud", 3)
-    roster.change("a", "suspended", "harmless", 4)
-    roster.change("a", "active", "", 7)
-    assert roster.changes == (
-        ArmChange("a", "suspended", "too loud", 3),
-        ArmChange("a", "active", "", 7),
-    )
-    roster.change("b", "withdrawn", "useless", 7)
-    roster.add("c")
-    copy = Roster(["a", "b", "c"], roster.changes)
-    assert copy.statuses == roster.statuses == {"a": "active", "b": "withdrawn", "c": "active"}
-    assert (copy.reason("b"), copy.reason("a"), copy.reason("c")) == ("useless", "", "")
+    study = make_study()
+    study.suspend("a", "too loud")
+    study.suspend("a", "harmless")
+    study.activate("a")
+    study.withdraw_arm("b", "useless")
+    study.add_arm("d")
+    changes = [event for event in study.events if isinstance(event, ArmChanged | ArmAdded)]
+    assert changes == [
+        ArmChanged("a", "suspended", "too loud", seq=2),
+        ArmChanged("a", "active", "", seq=3),
+        ArmChanged("b", "withdrawn", "useless", seq=4),
+        ArmAdded("d", seq=5),
+    ]
+    assert study.arms == {"a": "active", "b": "withdrawn", "c": "active", "d": "active"}
+    assert [arm.reason for arm in study.describe().arms] == ["", "useless", "", ""]

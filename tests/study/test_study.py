@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from cocobandits import Gaussian, Study
+from cocobandits.users.table import Change
 from support.compilation import users_environment
 from support.designs import small
 
@@ -220,7 +221,9 @@ def test_total_uncertainty_is_the_variance_of_the_next_reward():
         return belief.predictive(rewards)
 
     users = study._learner.users
-    log_weights, densities = study._policy.read(study._state, users, (context, statistics), read)
+    log_weights, densities = study._learner.policy.read(
+        study._learner.state, users, (context, statistics), read
+    )
     density = np.tensordot(np.exp(log_weights), np.asarray(densities), axes=1)
     step = float(rewards[1] - rewards[0])
     mean = (density * np.asarray(rewards)).sum(axis=1) * step
@@ -288,11 +291,13 @@ def test_long_histories_compile_nothing_and_keep_their_size():
         if "backend_compile" in event:
             compiled.append(event)
 
-    sizes = [leaf.shape for leaf in jax.tree.leaves(study._learner.remember()[:2])]
+    sizes = [leaf.shape for leaf in jax.tree.leaves((study._learner.users, study._learner.state))]
     jax.monitoring.register_event_duration_secs_listener(listener)
     for _ in range(500):
         serve(study, "anna", float(generator.normal(0.5, 0.1)))
-    assert [leaf.shape for leaf in jax.tree.leaves(study._learner.remember()[:2])] == sizes
+    assert [
+        leaf.shape for leaf in jax.tree.leaves((study._learner.users, study._learner.state))
+    ] == sizes
     assert compiled == []
     assert float(study._learner.users.of(0)[1].count.sum()) == 600
 
@@ -310,8 +315,9 @@ def test_a_million_earlier_decisions_add_no_work():
         return pstats.Stats(profile).total_calls
 
     few = min(num_calls() for _ in range(5))
-    for column in vars(study._log).values():
-        column.extend([column[-1]] * 1_000_000)
+    state = study._state
+    state.decisions.extend([state.decisions[-1]] * 1_000_000)
+    state.statuses.extend(["closed"] * 1_000_000)
     assert study.num_decisions > 1_000_000
     assert min(num_calls() for _ in range(5)) <= few + 10
 
@@ -327,7 +333,8 @@ def test_interval_of_a_narrow_belief_is_narrow(policy):
         total=statistics.total + 400 * 0.1234,
         total_square=statistics.total_square + 400 * (0.1234**2 + 0.01),
     )
-    study._revise(0, many, study._reward_of)
+    learner = study._learner
+    study._state.learner = learner.updated(Change.of(learner.users, 0, many))
     for arm in study.explain("anna").arms.values():
         expected = 0.1234 + 1.645 * 0.1 / 20 * np.array([-1, 1])
         np.testing.assert_allclose(arm.interval, expected, atol=2e-4)

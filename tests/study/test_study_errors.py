@@ -1,9 +1,6 @@
 """Bad input gets one clear error that names the value and the remedy, and changes nothing."""
 
-import hashlib
-import json
 import math
-import zipfile
 
 import jax
 import numpy as np
@@ -24,6 +21,7 @@ from support.designs import small
 
 GRID = LogDensity(nodes_per_arm=4, num_modes=6)
 DESIGN = {
+    "seed": 0,
     "arms": ["a", "b"],
     "context": {"age": (18, 90), "sex": ["f", "m"]},
     "rewards": Gaussian(0.0, 1.0, noise=0.05),
@@ -44,9 +42,11 @@ def study():
 
 
 def _fingerprint(study: Study) -> list:
-    arrays = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(study._learner.remember()[:2])]
-    log = study._log
-    return [arrays, study.users, dict(study._open), list(log.rewards), list(log.statuses)]
+    arrays = [
+        np.asarray(leaf).tobytes()
+        for leaf in jax.tree.leaves((study._learner.users, study._learner.state))
+    ]
+    return [arrays, study.events, study.describe()]
 
 
 DESIGN_ERRORS = [
@@ -54,13 +54,13 @@ DESIGN_ERRORS = [
     ({"arms": ["a", ""]}, ConfigurationError, r"name of 1 to 256 characters; got arm=''"),
     ({"arms": ["a", "b", "a"]}, ConfigurationError, r"different names; got arm=\['a'\]"),
     ({"arms": ["a", 3]}, ConfigurationError, r"got arm=3"),
-    ({"context": {"age": (90, 18)}}, ConfigurationError, r"low < high; got age=\(90, 18\)"),
+    ({"context": {"age": (90, 18)}}, ConfigurationError, r"smaller first; got age=\(90, 18\)"),
     (
         {"context": {"age": [18, 90]}},
         ConfigurationError,
         r"range \(low, high\), a list.*\(18, 90\)",
     ),
-    ({"context": {"sex": ["f", "f"]}}, ConfigurationError, r"different categories; got sex"),
+    ({"context": {"sex": ["f", "f"]}}, ConfigurationError, r"names; got category of sex=\['f'\]"),
     ({"context": {"": (0, 1)}}, ConfigurationError, r"got feature=''"),
     (
         {"policy": "best"},
@@ -69,6 +69,7 @@ DESIGN_ERRORS = [
     ),
     ({"seed": -1}, ConfigurationError, r"whole number from zero to 2\^63 - 1; got seed=-1"),
     ({"seed": 1.5}, ConfigurationError, r"got seed=1.5"),
+    ({"seed": np.timedelta64(5)}, ConfigurationError, r"got seed=np.timedelta64\(5\)"),
     ({"seed": 2**63}, ConfigurationError, r"zero to 2\^63 - 1; got seed=9223372036854775808"),
     ({"arms": "ab"}, ConfigurationError, r"list of arm names; got arms='ab'"),
     ({"arms": 5}, ConfigurationError, r"list of arm names; got arms=5"),
@@ -76,7 +77,7 @@ DESIGN_ERRORS = [
     ({"policy": {}}, ConfigurationError, r"name of a policy, or its settings; got policy=\{\}"),
     ({"policy": NpmTS}, ConfigurationError, r"its settings; got policy=<class .*CoIDS\(steps"),
     ({"rewards": (0, 1)}, ConfigurationError, r"or Bernoulli\(\); got rewards=\(0, 1\). Write"),
-    ({"context": {"sex": ["f", ""]}}, ConfigurationError, r"category names, or bool; got sex"),
+    ({"context": {"sex": ["f", ""]}}, ConfigurationError, r"characters; got category of sex=''"),
     (
         {"arms": list("abcdef"), "policy": NpmTS(population=PaperLogDensity())},
         GridTooLargeError,
@@ -98,8 +99,8 @@ def test_design_is_refused(change, error, message):
 
 
 CALL_ERRORS = [
-    (lambda s: s.decide("nobody"), UnknownNameError, r"user='nobody'. Known: anna. Enrol"),
-    (lambda s: s.decide("gone"), UnknownNameError, r"user='gone'"),
+    (lambda s: s.decide("nobody"), UnknownNameError, r"user='nobody'\. Enrol the user first\.$"),
+    (lambda s: s.decide("gone"), UnknownNameError, r"user='gone'. This .* has withdrawn: enrol"),
     (lambda s: s.explain("nobody"), UnknownNameError, r"user='nobody'"),
     (lambda s: s.withdraw("nobody"), UnknownNameError, r"user='nobody'"),
     (lambda s: s.withdraw("gone"), UnknownNameError, r"user='gone'"),
@@ -116,6 +117,7 @@ CALL_ERRORS = [
     (lambda s: s.enrol("bob", GOOD | {"age": 17}), InputError, r"18 to 90; got age=17"),
     (lambda s: s.enrol("bob", GOOD | {"age": float("nan")}), InputError, r"got age=nan"),
     (lambda s: s.enrol("bob", GOOD | {"age": "34"}), InputError, r"a number; got age='34'"),
+    (lambda s: s.enrol("bob", GOOD | {"age": np.timedelta64(34)}), InputError, r"got age=np.time"),
     (lambda s: s.enrol("bob", GOOD | {"age": True}), InputError, r"a number; got age=True"),
     (lambda s: s.enrol("bob", GOOD | {"sex": "x"}), InputError, r"\['f', 'm'\]; got sex='x'"),
     (lambda s: s.enrol("bob", GOOD | {"sex": 1}), InputError, r"got sex=1"),
@@ -177,123 +179,6 @@ def test_policy_without_beliefs_says_so():
         study.explain("anna")
 
 
-def _rewrite(path, member: str, content: bytes) -> None:
-    """Replace one member, and seal the text again as if it had been written so."""
-    with zipfile.ZipFile(path) as archive:
-        kept = {name: archive.read(name) for name in archive.namelist()}
-    if member == "study.json":
-        kept["study.json.sha256"] = hashlib.sha256(content).hexdigest().encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, old in (kept | {member: content}).items():
-            archive.writestr(name, old)
-
-
-def test_load_refuses_what_is_not_a_saved_study(study, tmp_path):
-    path = tmp_path / "one.study"
-    with pytest.raises(StorageError, match="does not exist"):
-        Study.load(path)
-    path.write_bytes(b"hello")
-    with pytest.raises(StorageError, match=r"not an archive with a study.json"):
-        Study.load(path)
-    np.savez(tmp_path / "foreign.npz", a=np.zeros(3))
-    with pytest.raises(StorageError, match=r"not an archive with a study.json"):
-        Study.load(tmp_path / "foreign.npz")
-    study.save(path)
-    _rewrite(path, "study.json", b'{"format": "other"}')
-    with pytest.raises(StorageError, match="another program"):
-        Study.load(path)
-
-
-def test_load_finds_changed_arrays(study, tmp_path):
-    path = tmp_path / "one.study"
-    study.save(path)
-    with zipfile.ZipFile(path) as archive:
-        content = bytearray(archive.read("rewards.npy"))
-    content[-1] ^= 1
-    _rewrite(path, "rewards.npy", bytes(content))
-    with pytest.raises(StorageError, match="the array 'rewards' was changed"):
-        Study.load(path)
-
-
-def test_load_finds_a_truncated_file(study, tmp_path):
-    path = tmp_path / "one.study"
-    study.save(path)
-    whole = path.read_bytes()
-    for share in (0.1, 0.5, 0.99):
-        path.write_bytes(whole[: int(share * len(whole))])
-        with pytest.raises(StorageError, match="Restore it from a backup"):
-            Study.load(path)
-
-
-def test_load_refuses_a_later_version_and_a_broken_design(study, tmp_path):
-    path = tmp_path / "one.study"
-    study.save(path)
-    with zipfile.ZipFile(path) as archive:
-        text = json.loads(archive.read("study.json"))
-    _rewrite(path, "study.json", json.dumps(text | {"version": 99}).encode())
-    with pytest.raises(StorageError, match=r"version 6 of the format; got version=99"):
-        Study.load(path)
-    broken = text | {"design": text["design"] | {"arms": ["a"]}}
-    _rewrite(path, "study.json", json.dumps(broken).encode())
-    with pytest.raises(StorageError, match=r"its content cannot be used .Expected at least two"):
-        Study.load(path)
-    wider = text | {"design": text["design"] | {"arms": ["a", "b", "c"]}}
-    _rewrite(path, "study.json", json.dumps(wider).encode())
-    with pytest.raises(StorageError, match="its state does not fit its design"):
-        Study.load(path)
-    _rewrite(
-        path, "study.json", json.dumps({k: v for k, v in text.items() if k != "users"}).encode()
-    )
-    with pytest.raises(StorageError, match="its content cannot be used"):
-        Study.load(path)
-
-
-def test_failed_save_leaves_the_old_file(study, tmp_path, monkeypatch):
-    path = tmp_path / "one.study"
-    study.save(path)
-    old = path.read_bytes()
-
-    def fail(*_args, **_kwargs):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(zipfile.ZipFile, "writestr", fail)
-    with pytest.raises(StorageError, match=r"can be written; got path=.*disk full.*free the disk"):
-        study.save(path)
-    assert path.read_bytes() == old
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_any_flipped_byte_is_found_or_harmless(study, tmp_path):
-    """Damage the file at 150 places, one at a time: it loads the same study, or says so."""
-    path = tmp_path / "one.study"
-    study.save(path)
-    whole = path.read_bytes()
-    expected = study.decide("anna")
-    refused = 0
-    for place in np.random.default_rng(0).integers(len(whole), size=150):
-        damaged = bytearray(whole)
-        damaged[place] ^= 0x10
-        path.write_bytes(damaged)
-        try:
-            assert Study.load(path).decide("anna") == expected
-        except StorageError:
-            refused += 1
-    assert refused > 100
-
-
-def test_edited_text_is_found(study, tmp_path):
-    path = tmp_path / "one.study"
-    study.save(path)
-    with zipfile.ZipFile(path) as archive:
-        kept = {name: archive.read(name) for name in archive.namelist()}
-    kept["study.json"] = kept["study.json"].replace(b'"num_updates": 2', b'"num_updates": 7')
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in kept.items():
-            archive.writestr(name, content)
-    with pytest.raises(StorageError, match=r"study.json was changed"):
-        Study.load(path)
-
-
 def test_save_to_a_folder_is_refused(study, tmp_path):
     with pytest.raises(StorageError, match="place that can be written"):
         study.save(tmp_path)
@@ -301,26 +186,16 @@ def test_save_to_a_folder_is_refused(study, tmp_path):
 
 def test_numpy_numbers_can_be_saved(tmp_path):
     rewards = Gaussian(np.int64(0), np.int64(1), noise=np.float32(0.05))
-    study = Study(**(DESIGN | {"rewards": rewards}), seed=np.int64(3))
+    study = Study(**(DESIGN | {"rewards": rewards, "seed": np.int64(3)}))
     study.save(tmp_path / "one.study")
     assert Study.load(tmp_path / "one.study").design == study.design
 
 
 def test_probabilities_that_are_not_a_distribution_are_refused(study, monkeypatch):
     broken = jax.numpy.array([math.nan, 0.5])
-    monkeypatch.setattr(study._policy, "probabilities", lambda *_: broken)
+    monkeypatch.setattr(study._learner.policy, "probabilities", lambda *_: broken)
     study.close("d1")
     before = _fingerprint(study)
     with pytest.raises(NumericalError, match=r"sum to one; got \[nan, 0.5\] from policy='npm-ts'"):
         study.decide("anna")
     assert _fingerprint(study) == before
-
-
-def test_saved_study_holds_no_pickle(study, tmp_path):
-    path = tmp_path / "one.study"
-    study.save(path)
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = {
-            name: archive[name] for name in archive.files if not name.startswith("study.json")
-        }
-    assert arrays["rewards"].shape == (2,)

@@ -9,8 +9,8 @@ import pytest
 
 from cocobandits import MTTS, Gaussian, LogDensity, Study
 from cocobandits.errors import InputError, UnknownNameError, UnsupportedError
-from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.plain import from_plain
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from support.designs import small
 
 GENERATOR = np.random.default_rng(9)
@@ -34,7 +34,7 @@ def settings_of(policy):
 
 def make_study(policy) -> Study:
     context = {"x": (0.0, 4.0), "sex": ["f", "m"]}
-    study = Study(["a", "b"], context, Gaussian(10.0, 30.0, noise=0.5), settings_of(policy))
+    study = Study(["a", "b"], context, Gaussian(10.0, 30.0, noise=0.5), settings_of(policy), seed=0)
     study.enrol("anna", ANNA)
     study.enrol("bob", {"x": 3.0, "sex": "f"})
     for user, value in (("anna", 24.0), ("bob", 14.0), ("anna", 18.0)):
@@ -60,9 +60,10 @@ def test_saved_text_names_its_version_and_the_prior(tmp_path):
     make_study("oracle-ts").save(tmp_path / "one.study")
     with zipfile.ZipFile(tmp_path / "one.study") as archive:
         text = json.loads(archive.read("study.json"))
-    assert text["version"] == 6
-    assert text["design"]["policy"]["kind"] == "oracle-ts"
-    assert from_plain(text["design"]["policy"]["population"]) == PRIOR
+        started = json.loads(archive.read("events.jsonl").splitlines()[0])
+    assert text["version"] == 7
+    assert started["design"]["policy"]["kind"] == "oracle-ts"
+    assert from_plain(started["design"]["policy"]["population"]) == PRIOR
 
 
 @pytest.mark.parametrize("policy", ["npm-ts", "mtts"])
@@ -70,7 +71,7 @@ def test_population_shows_the_average_belief_about_newcomers(policy):
     """Bins of the density against the distribution function that every particle reports."""
     study = make_study(policy)
     population = study.population(ANNA)
-    edges = jnp.linspace(*study._policy.mean_range, len(population.edges))
+    edges = jnp.linspace(*study._learner.policy.mean_range, len(population.edges))
     np.testing.assert_allclose(population.edges, 20.0 + 5.0 * np.asarray(edges), atol=1e-9)
 
     def read(belief):
@@ -79,7 +80,9 @@ def test_population_shows_the_average_belief_about_newcomers(policy):
     encoded = jnp.array([-0.75, 1.0])  # 0.5 on the scale from 0 to 4, and the second category
     empty = study._learner.users.of(200)[1]
     users = study._learner.users
-    log_weights, cumulative = study._policy.read(study._state, users, (encoded, empty), read)
+    log_weights, cumulative = study._learner.policy.read(
+        study._learner.state, users, (encoded, empty), read
+    )
     shares = np.exp(log_weights) / np.exp(log_weights).sum()
     expected = np.diff(np.tensordot(shares, np.asarray(cumulative), axes=1), axis=1)
     for number, arm in enumerate(study.design.arms):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from cocobandits import Bernoulli, Gaussian, Mixture, Study, policy_names
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
+from cocobandits.study.events import MovesAdopted
 from support.designs import small
 
 ARMS, CONTEXT = ["plan-1", "plan-2"], {"age": (18, 90), "smoker": bool}
@@ -49,7 +50,7 @@ def serve(study, users, has_gaps=False):
             study.catch_up()
     log = [study.decision(f"d{number}") for number in range(study.num_decisions)]
     leaves = jax.tree.leaves(study._learner.state)
-    return repr((log, study._log, study.adoptions)), [np.asarray(leaf).tobytes() for leaf in leaves]
+    return repr((log, study.events)), [np.asarray(leaf).tobytes() for leaf in leaves]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_moves_in_the_background_are_those_without_it():
         if is_warmed:
             study.warm_up()
         results.append(serve(study, range(3)))
-        assert study.adoptions
+        assert any(isinstance(event, MovesAdopted) for event in study.events)
     assert results[0] == results[1]
 
 

@@ -6,12 +6,13 @@ arms, the same features, the same noise on the scale from -2 to 2, and these set
 
 from dataclasses import fields
 
-from cocobandits import LogDensity
-from cocobandits.policies.coco.descriptions import Learner
+from cocobandits import LogDensity, Mixture
+from cocobandits.policies.coco.descriptions import Learner, PaperLearner
 from cocobandits.policies.fixed import OracleTS
 from cocobandits.policies.registry import POLICIES
 
 GRID = LogDensity(nodes_per_arm=6, num_modes=20)
+MIXTURE = Mixture(num_components=3, rank=0, precision="double")
 PARTICLES = {"num_particles": 40, "ess_threshold": 0.5, "moves_per_block": 5, "max_blocks": 6}
 
 
@@ -27,12 +28,16 @@ def small(policy, prior=None, **changes):
     return _with(kind, changes | ({"population": prior} if issubclass(kind, OracleTS) else {}))
 
 
-def small_by_size(policy, prior=None, **changes):
-    """Build such settings that choose by size: the small grid where it fits, else the mixture."""
+def small_by_default(policy, prior=None, **changes):
+    """Build such settings that name no population.
+
+    It is the small mixture, or with the paper's policies the small grid where that fits.
+    """
     kind = POLICIES[policy]
     if not issubclass(kind, Learner):
         return small(policy, prior, **changes)
-    chooser = type(kind.__name__, (kind,), {"name": policy, "default_population": GRID})
+    population = GRID if issubclass(kind, PaperLearner) else MIXTURE
+    chooser = type(kind.__name__, (kind,), {"name": policy, "default_population": population})
     return _with(chooser, PARTICLES | changes)
 
 

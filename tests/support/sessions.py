@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cocobandits.models.histories import Change, UserTable
 from cocobandits.policies.base import History, SequentialPolicy, Step
+from cocobandits.users.table import Change, UserTable
 
 
 @jax.tree_util.register_static

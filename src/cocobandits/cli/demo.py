@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import track
 from rich.table import Table
 
 from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
@@ -37,16 +37,14 @@ def show(policy: str, seed: int, picture: Path) -> None:
         UnknownNameError: there is no policy of that name.
         UnsupportedError: the policy holds no beliefs.
     """
-    if policy != "uniform":
-        _check_picture(picture)
+    _check_picture(picture)
     console = Console()
     environment = DietEnvironment()
     world = draw_world(environment, seed)
     names = dict.fromkeys((policy, "ind-ts", "uniform"))
     studies = {name: open_study(_settings(name), environment, world, seed) for name in names}
-    if policy != "uniform":
-        # Refused before anything is simulated, if the policy holds no beliefs.
-        studies[policy].prior({"age": _HARD_TO_GUESS})
+    # Refused before anything is simulated, if the policy holds no beliefs.
+    studies[policy].prior({"age": _HARD_TO_GUESS})
     plan = environment.recruitment
     console.print(
         f"{plan.num_users} people, {plan.steps_per_user} decisions each, policy {policy}."
@@ -57,8 +55,7 @@ def show(policy: str, seed: int, picture: Path) -> None:
     shares = {age: first_shares(world, runs[policy], age) for age in AGE_GROUPS}
     given = ([age, *(f"{share:.0%}" for share in each)] for age, each in shares.items())
     console.print(_table("First plan given, later half", headings, given), "")
-    if policy != "uniform":
-        _explain(console, studies[policy], world, runs[policy], picture)
+    _explain(console, studies[policy], world, runs[policy], picture)
     headings = "policy", "first half", "second half", "total"
     losses = ([name, *_losses(records)] for name, records in runs.items())
     console.print(_table("Reward lost against the best plan", headings, losses))
@@ -74,7 +71,7 @@ def _check_picture(path: Path) -> None:
 
     Raises:
         InputError: the path has another ending.
-        StorageError: its folder cannot be written.
+        StorageError: it cannot be written.
     """
     if path.suffix.lower() not in _KINDS:
         raise InputError(
@@ -89,8 +86,8 @@ def _check_picture(path: Path) -> None:
             path.unlink()
     except OSError as error:
         raise StorageError(
-            f"Expected a place that can be written; got picture={str(path)!r} ({error}). "
-            "Choose another path."
+            f"Expected a file that can be written; got picture={str(path)!r} ({error}). "
+            "Choose another one."
         ) from error
 
 
@@ -126,17 +123,9 @@ def _explain(
 def _run(
     study: Study, environment: DietEnvironment, world: World, console: Console
 ) -> list[InteractionRecord]:
-    columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns,
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        steps = serve(study, environment, world)
-        total = environment.recruitment.num_steps
-        return list(progress.track(steps, total, description=study.design.policy.name))
+    steps, total = serve(study, environment, world), environment.recruitment.num_steps
+    name, is_hidden = study.design.policy.name, not console.is_terminal
+    return list(track(steps, name, total, console=console, transient=True, disable=is_hidden))
 
 
 def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:

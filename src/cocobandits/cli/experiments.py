@@ -9,13 +9,12 @@ import typer
 from rich.console import Console
 
 from cocobandits.errors import ConfigurationError, StoppedError
-from cocobandits_command import interrupt, leave, on_stop
+from cocobandits_command import check_requests, leave, note, on_stop
 
 if TYPE_CHECKING:
     from cocobandits.experiments.suites import Suite
 
 _NEEDED = ("jinja2", "matplotlib", "pyarrow")
-_MOST_JOBS = 1024
 
 Quick = Annotated[
     bool, typer.Option("--quick", help="Fewer seeds, coarser models: minutes, not hours.")
@@ -33,8 +32,9 @@ Policies = Annotated[
     typer.Option(
         "--policy",
         metavar="NAME",
-        help="A policy, or a variant of one: coids-mixture, mtts-fitted, kmtl-ucb-independent, "
-        "kmtl-ucb-contexts, kmtl-ucb-own, robustagg-0.2 or robustagg-0; repeatable.",
+        help="A policy, or a variant of one: coids-log-density, mtts-fitted, "
+        "kmtl-ucb-independent, kmtl-ucb-contexts, kmtl-ucb-own, robustagg-0.2 or robustagg-0; "
+        "repeatable.",
     ),
 ]
 Seeds = Annotated[
@@ -44,7 +44,9 @@ Seeds = Annotated[
         help="Seeds 0 to N-1 (default: as in the folder, or else 10; quick 4, compare quick 2).",
     ),
 ]
-Jobs = Annotated[int | None, typer.Option(help="Parallel processes (default: one per core).")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Parallel processes (default: one per core).", min=1, max=1024)
+]
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Run cells again that other code or settings made.")
 ]
@@ -76,10 +78,10 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     _check_packages()
     from cocobandits.experiments.suites import paper_suite  # noqa: PLC0415 - needs the extra
 
-    place = out or Path("runs", "quick" if quick else "paper")
-    suite = paper_suite(quick, env, policy, _num_seeds(place, seeds), nodes)
-    run_suite(suite, place, jobs, refresh)
-    _report([place], place / "report", None)
+    folder = out or Path("runs", "quick" if quick else "paper")
+    suite = paper_suite(quick, env, policy, _num_seeds(folder, seeds), nodes)
+    run_suite(suite, folder, jobs, refresh)
+    _report([folder])
 
 
 def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -90,10 +92,6 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
     jobs: Jobs = None,
     out: Annotated[Path, typer.Option(help="Folder of the run.")] = Path("runs/compare"),
     refresh: Refresh = False,
-    page: Annotated[
-        Path | None,
-        typer.Option(help="File of the page (default: report/comparison.md in the folder)."),
-    ] = None,
 ) -> None:
     """Run our policies, every system of the paper's Table 1 and the oracle, and rank them.
 
@@ -107,17 +105,13 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     suite = compare_suite(quick, env, policy, _num_seeds(out, seeds))
     run_suite(suite, out, jobs, refresh)
-    _report([out], out / "report", page)
+    _report([out])
 
 
 def report(
     folders: Annotated[
         list[Path], typer.Argument(metavar="FOLDER", help="Folders of runs, shown as one.")
     ],
-    markdown: Annotated[
-        Path | None,
-        typer.Option(help="File of the Markdown page (default: in report of the first folder)."),
-    ] = None,
 ) -> None:
     """Rebuild figures and pages of runs from their files, without simulating.
 
@@ -126,14 +120,13 @@ def report(
     Pages go to the first folder. Seeds that only some of the policies have are left out.
     """
     _check_packages()
-    _report(folders, folders[0] / "report", markdown)
+    _report(folders)
 
 
-def run_suite(suite: "Suite", place: Path, jobs: int | None, is_refreshed: bool) -> None:
+def run_suite(suite: "Suite", path: Path, jobs: int | None, is_refreshed: bool) -> None:
     """Compute what is missing of a suite.
 
     Raises:
-        ConfigurationError: the number of processes is out of range.
         ConflictError: the folder is in use, or holds something else.
         CrashedError: a cell failed, or its process was killed.
         StoppedError: Ctrl-C; finished cells are kept.
@@ -144,55 +137,51 @@ def run_suite(suite: "Suite", place: Path, jobs: int | None, is_refreshed: bool)
     from cocobandits.runs.provenance import Source, num_cores  # noqa: PLC0415
     from cocobandits.runs.store import open_folder  # noqa: PLC0415
 
-    num_jobs = num_cores() if jobs is None else jobs
-    if not 1 <= num_jobs <= _MOST_JOBS:
-        raise ConfigurationError(
-            f"Expected 1 to {_MOST_JOBS} processes; got jobs={jobs}. Use one per core."
-        )
+    num_jobs = jobs or num_cores()
     source, console = Source.here(num_jobs), Console()
-    with open_folder(place) as folder:
+    with open_folder(path) as folder:
         planned = plan(folder, [*suite.cells(), *suite.tables()], source, is_refreshed)
         if planned.num_stale and not is_refreshed:
             console.print(
                 f"{planned.num_stale} cells were made by other code; --refresh reruns them."
             )
         try:
-            on_stop(interrupt)
-            with closing(fill(folder, planned.todo, source, num_jobs)) as finished:
+            on_stop(note)
+            with closing(fill(folder, planned.todo, source, num_jobs, check_requests)) as finished:
                 follow(console, finished, planned)
         except KeyboardInterrupt:
             raise StoppedError(
-                f"Stopped; finished cells are kept in {place}. Run the same command to continue."
+                f"Stopped; finished cells are kept in {path}. Run the same command to continue."
             ) from None
         finally:
             on_stop(leave)
 
 
-def _report(folders: list[Path], place: Path, page: Path | None) -> None:
+def _report(folders: list[Path]) -> None:
     """Write the page that suits the suites of the cells, and print its answer."""
     from cocobandits.experiments.report import write_comparison, write_report  # noqa: PLC0415
     from cocobandits.runs.results import read_results  # noqa: PLC0415
 
-    console, results = Console(), read_results(*folders)
+    console, results, place = Console(), read_results(*folders), folders[0] / "report"
     if results.num_left_out:
         console.print(f"Left out: {results.num_left_out} cells of seeds that other policies lack.")
     if {info.suite for info in results.cells.values()} == {"compare"}:
-        lines = [f"Comparison: {write_comparison(results, place, page)}"]
+        lines = [f"Comparison: {write_comparison(results, place)}"]
     else:
-        written = write_report(results, place, page)
+        written = write_report(results, place)
         lines = [*written.summary, f"Page: {written.page}"]
     for line in lines:
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
-def _num_seeds(place: Path, asked: int | None) -> int | None:
+def _num_seeds(path: Path, asked: int | None) -> int | None:
     """Choose the number of seeds that is asked for, or else that of a finished run.
 
     An interrupted run has the first seeds only, so the suite decides there.
     """
     from cocobandits.runs.store import RunFolder  # noqa: PLC0415 - needs the extra
 
-    folder = RunFolder(place)
+    folder = RunFolder(path)
     if asked is not None or not folder.is_finished():
         return asked
     return max(key.seed for key in folder.made() if not isinstance(key, str)) + 1

@@ -26,9 +26,7 @@ app = typer.Typer(
 
 @app.command(short_help="Show the diet example, and why plan 1 comes first.")
 def demo(
-    policy: Annotated[
-        str, typer.Option(metavar="NAME", help="A policy with beliefs, or uniform.")
-    ] = "gids",
+    policy: Annotated[str, typer.Option(metavar="NAME", help="A policy with beliefs.")] = "gids",
     seed: Annotated[
         int, typer.Option(metavar="N", help="Fixes users, noise and decisions.", min=0)
     ] = 0,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.models.chances import ChanceMixture
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Rewards
 
 FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]

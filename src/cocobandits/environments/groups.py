@@ -9,7 +9,7 @@ import numpy as np
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Gaussian
 
 NUM_ARMS = 10

@@ -4,7 +4,7 @@ import numpy as np
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Gaussian
 
 # Row a: weights of the seen feature, the hidden continuous one, the hidden binary one, and one.

@@ -10,7 +10,7 @@ import numpy as np
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Gaussian
 
 
@@ -66,7 +66,7 @@ def skewed() -> PopulationEnvironment:
     gains = np.array([1.0, -0.4, 0.35])
     constants = np.array([-0.4, 0.4, 0.0]) + np.outer(distance, gains)
     spread = 0.05 + 0.1 * distance
-    # One source moves users along the tail; two leave arms 2 and 3 a little beside it.
+    # One source moves users along the tail; two leave arms 2 and 3 a little off it.
     sources = np.stack([gains, [0.0, 0.5, 0.0], [0.0, 0.0, 0.5]], axis=1)
     return PopulationEnvironment(
         "stress-skewed",

@@ -8,7 +8,7 @@ import numpy as np
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Gaussian
 
 MISSING_SHARE = 0.3
@@ -53,7 +53,7 @@ class SurveyEnvironment(Environment):
     def draw_users(
         self, generator: np.random.Generator, num_users: int, shared: FloatVector = NOTHING_SHARED
     ) -> Cohort:
-        """Draw features, groups and arm means; then what is not told."""
+        """Draw features, groups and arm means; then which values are missing."""
         del shared
         age = 2 * generator.beta(2.0, 3.0, num_users) - 1
         motivation = generator.uniform(-1.0, 1.0, num_users)
@@ -65,11 +65,11 @@ class SurveyEnvironment(Environment):
         group = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
         noise = generator.normal(0.0, _SPREAD, (num_users, len(self.arms)))
         # Drawn for every share, so that the same people come with and without gaps.
-        is_told = generator.uniform(size=(num_users, 4)) >= self.missing_share
+        is_given = generator.uniform(size=(num_users, 4)) >= self.missing_share
         contexts: list[dict[str, float | str | bool | None]] = [
             {
-                name: value if told else None
-                for name, value, told in zip(self.context, values, row, strict=True)
+                name: value if is_known else None
+                for name, value, is_known in zip(self.context, values, row, strict=True)
             }
             for values, row in zip(
                 zip(
@@ -79,7 +79,7 @@ class SurveyEnvironment(Environment):
                     is_smoker.tolist(),
                     strict=True,
                 ),
-                is_told,
+                is_given,
                 strict=True,
             )
         ]

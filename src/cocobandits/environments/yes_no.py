@@ -4,17 +4,17 @@ import numpy as np
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.models.chances import ChanceMixture
+from cocobandits.populations.known.chances import ChanceMixture
 from cocobandits.rewards import Bernoulli
 
-# Chances of a yes, group × arm; and how many earlier pulls they are worth: users differ a little.
-_CHANCES = np.array([[0.8, 0.2, 0.4, 0.5], [0.2, 0.8, 0.5, 0.4]])
+# Probabilities of a yes, group × arm; and the earlier pulls they are worth: users differ a little.
+_MEANS = np.array([[0.8, 0.2, 0.4, 0.5], [0.2, 0.8, 0.5, 0.4]])
 _PULLS = 40.0
 _LOGITS = np.array([[0.0, 1.0], [0.0, 0.0]])
 
 
 class YesNoEnvironment(Environment):
-    """A user's chances are Beta laws around those of the group; the logit of the first is x."""
+    """A user's arm means are Beta laws around those of the group; the logit of the first is x."""
 
     name = "yes-no"
     label = "Yes or no"
@@ -27,15 +27,15 @@ class YesNoEnvironment(Environment):
     def draw_users(
         self, generator: np.random.Generator, num_users: int, shared: FloatVector = NOTHING_SHARED
     ) -> Cohort:
-        """Draw contexts, hidden groups and chances."""
+        """Draw contexts, hidden groups and arm means."""
         del shared
         x = generator.uniform(-1.0, 1.0, num_users)
         is_second = generator.uniform(size=num_users) >= 1 / (1 + np.exp(-x))
-        chances = _CHANCES[is_second.astype(int)]
-        means = generator.beta(_PULLS * chances, _PULLS * (1 - chances))
+        centres = _MEANS[is_second.astype(int)]
+        means = generator.beta(_PULLS * centres, _PULLS * (1 - centres))
         return Cohort([{"x": float(value)} for value in x], means)
 
     def population(self, shared: FloatVector = NOTHING_SHARED) -> ChanceMixture:
         """One Beta law per group and arm."""
         del shared
-        return ChanceMixture(_LOGITS, _PULLS * _CHANCES, _PULLS * (1 - _CHANCES))
+        return ChanceMixture(_LOGITS, _PULLS * _MEANS, _PULLS * (1 - _MEANS))

@@ -36,7 +36,7 @@ class Claim:
     """A statement, and the rules that decide it; every rule is applied in every environment.
 
     Attributes:
-        number: its place in the paper's "Results", or in our list of targets.
+        number: in the paper's "Results", or in our list of targets.
         environments: where it is made.
         statement: the claim in one sentence.
         rules: that decide it.

@@ -18,16 +18,16 @@ from cocobandits.environments.base import Environment
 from cocobandits.environments.diet import AGE_GROUPS, METABOLIC_TYPES, DietEnvironment
 from cocobandits.environments.mixture import MixtureEnvironment
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.models.base import Statistics
-from cocobandits.models.features import FeatureKinds
-from cocobandits.models.gaussian_belief import GaussianBelief
-from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
+from cocobandits.populations.features import FeatureKinds
+from cocobandits.populations.gaussian_belief import GaussianBelief
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
 from cocobandits.runs.cell import Agent
 from cocobandits.runs.format import Made, plain
 from cocobandits.runs.provenance import Source
 from cocobandits.simulation.loop import serve
 from cocobandits.simulation.world import draw_world
 from cocobandits.study import Study
+from cocobandits.users.statistics import Statistics
 
 # Arm means of many users lie outside of it, and that is reproduced too.
 PAPER_RANGE = (-2.0, 2.0)

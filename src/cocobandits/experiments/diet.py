@@ -9,11 +9,12 @@ import jax
 import numpy as np
 
 from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
-from cocobandits.models.base import Belief, Statistics
+from cocobandits.populations.base import Belief
 from cocobandits.simulation.loop import InteractionRecord
 from cocobandits.simulation.world import World
 from cocobandits.study import Study
 from cocobandits.types import ArmVector
+from cocobandits.users.statistics import Statistics
 
 _PLAN_1 = 0
 # What plan 1 pays those with a low and with a high metabolism, about.
@@ -86,7 +87,7 @@ def conclude(age: str, story: AgeStory) -> str:
         for reward, after in story.best_after.items()
     )
     return (
-        f"{subject} on average; plan 1 loses only {mine}, and tells who this is: {answers}. {given}"
+        f"{subject} on average; plan 1 loses only {mine}, and shows who this is: {answers}. {given}"
     )
 
 

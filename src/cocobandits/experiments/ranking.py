@@ -9,16 +9,13 @@ from cocobandits.experiments.estimates import ratio
 from cocobandits.experiments.rules import ALONE
 from cocobandits.runs.results import Results
 
-# Cells of other libraries; their names start with the name of the package.
-_LIBRARIES = ("mabwiser", "bayesianbandits")
 
-
-class Place(NamedTuple):
+class Standing(NamedTuple):
     """Where a policy stands, over the environments in which all ran.
 
     Attributes:
         policy: its name.
-        mean_rank: place among the policies of an environment, averaged; one is best.
+        mean_rank: rank among the policies of an environment, averaged; one is best.
         share: its regret over that of Ind-TS, as a geometric mean; NaN where that loses nothing.
         num_environments: in how many it ran at all.
         milliseconds: per interaction: the median over seeds, of which the first of each process
@@ -32,7 +29,7 @@ class Place(NamedTuple):
     milliseconds: float
 
 
-def rank(results: Results) -> list[Place]:
+def rank(results: Results) -> list[Standing]:
     """Order policies by their mean rank, those with a smaller share first among equals.
 
     Where no environment has all policies, each counts among those that ran there.
@@ -41,10 +38,10 @@ def rank(results: Results) -> list[Place]:
     for environment in shared_environments(results) or results.environments:
         ran = [name for name in results.policies if results.has(environment, name)]
         means = [results.total_regret(environment, name).mean() for name in ran]
-        for name, place in zip(ran, rankdata(means), strict=True):
-            ranks[name][environment] = place
-    places = [
-        Place(
+        for name, position in zip(ran, rankdata(means), strict=True):
+            ranks[name][environment] = position
+    standings = [
+        Standing(
             policy,
             float(np.mean(list(mine.values()))),
             mean_share(results, list(mine), policy),
@@ -53,7 +50,7 @@ def rank(results: Results) -> list[Place]:
         )
         for policy, mine in ranks.items()
     ]
-    return sorted(places, key=lambda place: (place.mean_rank, place.share))
+    return sorted(standings, key=lambda each: (each.mean_rank, each.share))
 
 
 def shared_environments(results: Results) -> list[str]:
@@ -75,4 +72,4 @@ def mean_share(results: Results, environments: list[str], policy: str) -> float:
 
 def libraries(results: Results) -> list[str]:
     """List the policies that are those of other libraries."""
-    return [name for name in results.policies if name.startswith(_LIBRARIES)]
+    return [name for name in results.policies if results.library(name)]

@@ -22,6 +22,7 @@ from cocobandits.experiments import claims, tables
 from cocobandits.experiments.claims import CLAIMS, OURS, TARGETS, judge
 from cocobandits.experiments.estimates import number, percent
 from cocobandits.experiments.figures import draw
+from cocobandits.experiments.populations import other_populations, with_population
 from cocobandits.experiments.ranking import libraries, mean_share, rank, shared_environments
 from cocobandits.experiments.rules import ALONE
 from cocobandits.experiments.table_one import CRITERIA
@@ -106,7 +107,7 @@ def write_comparison(results: Results, place: Path, page: Path | None = None) ->
 
 
 def write_models(results: Results, page: Path) -> None:
-    """Compare CoIDS with the log-density and with the mixture.
+    """Compare CoIDS with the log-density and with the mixture, whatever their names.
 
     Raises:
         StorageError: the page cannot be written.
@@ -208,6 +209,7 @@ _JINJA.globals |= {
     **{"commands": commands, "num_claims": len(CLAIMS), "criteria": CRITERIA},
     **{"paper": claims.PAPER, "stress": claims.STRESS, "paper_policies": claims.PAPER_POLICIES},
     **{"alone": ALONE, "oracle": ORACLE},
+    **{"other_populations": other_populations, "with_population": with_population},
 }
 
 if __name__ == "__main__":

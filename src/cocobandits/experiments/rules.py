@@ -328,7 +328,7 @@ class LateShareOf(ShareOf):
 
 
 class ShareOfEnvironment(ShareOf):
-    """Compares one policy in two environments; the other one is named in place of a policy."""
+    """Compares one policy in two environments; the other one is named where a policy would be."""
 
     criterion = f"Mean total regret over that in {{other}} {ShareOf._LIMITED}"
     subject = "{policy}'s regret over that in {other}"

@@ -4,10 +4,10 @@ The paper's suite runs the paper's policies in the paper's environments on the p
 means. Everything else runs on the range that the environment declares.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any, NamedTuple
 
 from cocobandits.checks import check_names
 from cocobandits.environments.base import Environment
@@ -20,9 +20,9 @@ from cocobandits.policies.baselines.kmtl_ucb import KmtlUCB
 from cocobandits.policies.baselines.mtts import MTTS
 from cocobandits.policies.baselines.robustagg import RobustAgg
 from cocobandits.policies.coco.descriptions import CoIDS, Learner, PaperLearner
-from cocobandits.policies.coco.populations import Mixture, PaperLogDensity
+from cocobandits.policies.coco.populations import LogDensity, Mixture, PaperLogDensity
 from cocobandits.policies.description import PolicySettings
-from cocobandits.policies.registry import POLICIES
+from cocobandits.policies.registry import POLICIES, find_policy
 from cocobandits.runs.cell import Agent, Cell, PolicyAgent
 from cocobandits.runs.results import ORACLE
 from cocobandits.study.design import StudyDesign
@@ -34,51 +34,73 @@ GROUPS = {"stress": STRESS, "studies": STUDIES}
 REPRODUCED = (OURS, "npm-ts", "gids", "mtts", ALONE, ORACLE, "oracle-plan", "uniform")
 _MOST_SEEDS, _MOST_NODES = 10_000, 70
 
-# Settings that the authors of these systems leave open, or would allow, with a label.
-VARIANTS: dict[str, tuple[str, PolicySettings]] = {
-    "coids-mixture": ("CoIDS, mixture", CoIDS(population=Mixture())),
-    "mtts-fitted": ("MTTS, Σ fitted", MTTS(prior_users=10.0)),
-    "kmtl-ucb-independent": ("KMTL-UCB, arms apart", KmtlUCB(similarity="independent")),
-    "kmtl-ucb-contexts": ("KMTL-UCB, S by contexts", KmtlUCB(similarity="contexts")),
-    "kmtl-ucb-own": ("KMTL-UCB, own share", KmtlUCB(similarity="independent", user_share=0.5)),
-    "robustagg-0.2": ("RobustAgg, ε = 0.2", RobustAgg(dissimilarity=0.2)),
-    "robustagg-0": ("RobustAgg, ε = 0", RobustAgg(dissimilarity=0.0)),
+
+class Entry(NamedTuple):
+    """A policy in a suite.
+
+    Attributes:
+        policy: settings, or an agent.
+        label: of a variant; empty for the policy's own.
+        has_paper_range: whether it has the paper's range of arm means in the paper's environments.
+    """
+
+    policy: PolicySettings | Agent
+    label: str = ""
+    has_paper_range: bool = False
+
+
+# Settings that the authors of these systems leave open, or would allow.
+VARIANTS = {
+    "coids-log-density": Entry(CoIDS(population=LogDensity()), "CoIDS, log-density"),
+    "mtts-fitted": Entry(MTTS(prior_users=10.0), "MTTS, Σ fitted"),
+    "kmtl-ucb-independent": Entry(KmtlUCB(similarity="independent"), "KMTL-UCB, arms apart"),
+    "kmtl-ucb-contexts": Entry(KmtlUCB(similarity="contexts"), "KMTL-UCB, S by contexts"),
+    "kmtl-ucb-own": Entry(
+        KmtlUCB(similarity="independent", user_share=0.5), "KMTL-UCB, own rewards"
+    ),
+    "robustagg-0.2": Entry(RobustAgg(dissimilarity=0.2), "RobustAgg, ε = 0.2"),
+    "robustagg-0": Entry(RobustAgg(dissimilarity=0.0), "RobustAgg, ε = 0"),
 }
 NAMES = (*POLICIES, *VARIANTS)
-COMPARED = tuple(name for name in NAMES if name not in ("oracle-plan", "coids-mixture"))
+COMPARED = tuple(name for name in NAMES if name not in ("oracle-plan", "coids-log-density"))
+Given = PolicySettings | Agent | Entry | str
 
 
 @dataclass(frozen=True)
 class Suite:
-    """An experiment.
+    """An experiment; names stand for environments, policies and variants of the package.
 
     Attributes:
         name: stored in every cell.
-        environments: from the registry, or from outside of the package.
-        policies: settings or agents by name, from the package or from outside of it.
+        environments: names or objects.
+        policies: by name; or a list of names.
         num_seeds: seeds start at zero.
         newcomers: evaluation users and their pulls.
-        has_paper_range: whether the paper's policies have its range in its environments.
         is_quick: whether models are coarser than usual.
     """
 
     name: str
-    environments: tuple[Environment, ...]
-    policies: Mapping[str, PolicySettings | Agent]
+    environments: Iterable[Environment | str]
+    policies: Mapping[str, Given] | Iterable[str]
     num_seeds: int
     newcomers: tuple[int, int] = (0, 0)
-    has_paper_range: bool = False
     is_quick: bool = False
 
     def __post_init__(self) -> None:
+        # Listed once: an iterator has its items once.
+        object.__setattr__(self, "environments", _listed("environment", self.environments))
+        names = _listed("policy", self.policies)
+        check_names("policy", names)
+        if not isinstance(self.policies, Mapping):
+            object.__setattr__(self, "policies", dict(zip(names, names, strict=True)))
         if not 1 <= self.num_seeds <= _MOST_SEEDS:
             raise ConfigurationError(
                 f"Expected 1 to {_MOST_SEEDS:,} seeds; got seeds={self.num_seeds}. Use for "
                 "example 10."
             )
         for kind, names in (
-            ("environment", tuple(each.name for each in self.environments)),
-            ("policy", tuple(self.policies)),
+            ("environment", tuple(each.name for each in self.known_environments())),
+            ("policy", tuple(self.entries())),
         ):
             check_names(kind, names)
             for name in names:
@@ -88,19 +110,27 @@ class Suite:
                         f"Expected a name without slashes; got {kind}={brief(name)}. Rename it."
                     )
 
+    def known_environments(self) -> tuple[Environment, ...]:
+        """Look up environments that are given by name."""
+        return tuple(map(find_environment, self.environments))
+
+    def entries(self) -> dict[str, Entry]:
+        """Look up policies that are given by name."""
+        assert isinstance(self.policies, Mapping)
+        return {name: find_entry(policy) for name, policy in self.policies.items()}
+
     def cells(self) -> list[Cell]:
         """List the cells, environment by environment; policies skip rewards they cannot learn."""
         made, known = [], environment_names()
-        labels = Counter(policy.label for policy in self.policies.values())
-        for environment, (name, policy) in product(self.environments, self.policies.items()):
+        for environment, (name, entry) in product(
+            self.known_environments(), self.entries().items()
+        ):
+            policy = entry.policy
             if isinstance(policy, Agent) or environment.rewards.kind in policy.rewards:
-                agent = agent_for(policy, environment, name)
-                if labels[policy.label] > 1 and agent.label != name and name not in NAMES:
-                    agent = replace(agent, label=f"{agent.label}, {name}")
-                mean_range = self.range_for(environment, name)
                 # Strangers come last in displays.
-                place = [*known, environment.name].index(environment.name)
-                order = place, [*NAMES, name].index(name)
+                first = [*known, environment.name].index(environment.name)
+                order = first, [*NAMES, name].index(name)
+                agent, mean_range = agent_for(entry, environment), range_for(entry, environment)
                 suite = self.newcomers, order, self.name, self.is_quick
                 seeds = range(self.num_seeds)
                 made += [Cell(environment, name, each, agent, mean_range, *suite) for each in seeds]
@@ -108,41 +138,61 @@ class Suite:
 
     def tables(self) -> list[DensityTask | DietTask]:
         """List the tables for figures of the paper that no cell has."""
-        places = {environment.name: environment for environment in self.environments}
-        if self.name != "paper" or not set(places) & set(PAPER):
+        environments = {each.name: each for each in self.known_environments()}
+        if self.name != "paper" or not set(environments) & set(PAPER):
             return []
-        name = DensityTask.policy
-        if "mixture" not in places or name not in self.policies:
+        entry = self.entries().get(DensityTask.policy)
+        if "mixture" not in environments or entry is None:
             return [DietTask()]
-        return [DietTask(), DensityTask(agent_for(self.policies[name], places["mixture"], name))]
-
-    def range_for(self, environment: Environment, name: str) -> tuple[float, float]:
-        """Choose the range of arm means that a policy is configured with."""
-        is_paper = environment.name in PAPER and name in PAPER_POLICIES
-        return PAPER_RANGE if self.has_paper_range and is_paper else environment.rewards.range
+        return [DietTask(), DensityTask(agent_for(entry, environments["mixture"]))]
 
 
-def agent_for(policy: PolicySettings | Agent, environment: Environment, name: str) -> Agent:
+def find_entry(policy: Given) -> Entry:
+    """Return the entry given, or that of a policy or variant.
+
+    Raises:
+        UnknownNameError: there is no policy or variant of that name.
+        ConfigurationError: it is none of these.
+    """
+    if isinstance(policy, Entry):
+        return policy
+    if isinstance(policy, Agent):
+        return Entry(policy)
+    if isinstance(policy, str) and policy not in POLICIES:
+        if policy not in VARIANTS:
+            raise UnknownNameError("policy", policy, NAMES, "Choose one of these.")
+        return VARIANTS[policy]
+    return Entry(find_policy(policy))
+
+
+def range_for(entry: Entry, environment: Environment) -> tuple[float, float]:
+    """Choose the range of arm means that a policy is configured with."""
+    is_paper = entry.has_paper_range and environment.name in PAPER
+    return PAPER_RANGE if is_paper else environment.rewards.range
+
+
+def agent_for(entry: Entry, environment: Environment) -> Agent:
     """Make the agent of a policy in an environment.
 
-    The paper's hyperparameters are those of the log-density. Studies that are too large for it have
-    a mixture, which is learned with our settings whatever the policy.
+    The paper's hyperparameters are those of the log-density. Where a study is too large for it, the
+    paper's policies learn the mixture with our settings.
     """
+    policy = entry.policy
     if isinstance(policy, Agent):
         return policy
-    if isinstance(policy, PaperLearner) and environment.name in STUDIES:
-        names = ("num_particles", "ess_threshold", "moves_per_block", "max_blocks")
-        ours = {name: getattr(CoIDS(), name) for name in names}
-        policy = replace(policy, population=None, **ours)
     if isinstance(policy, Learner):
-        place = environment.arms, environment.context, environment.rewards
-        problem = StudyDesign.declare(*place, "uniform", floor=0.0, seed=0).problem()
+        declared = environment.arms, environment.context, environment.rewards
+        problem = StudyDesign.declare(*declared, "uniform", floor=0.0, seed=0).problem()
+        fitting = replace(policy, population=None).chosen(problem).settings
+        if isinstance(policy, PaperLearner) and isinstance(fitting, Mixture):
+            names = ("num_particles", "ess_threshold", "moves_per_block", "max_blocks")
+            ours = {name: getattr(CoIDS(), name) for name in names}
+            policy = replace(policy, population=fitting, **ours)
         # Stored in the cell, whatever decides by default.
-        policy = replace(policy, population=policy.chosen(problem).settings)
-    if name in VARIANTS:
-        # Table 1 is about the systems, not about their settings.
-        return replace(PolicyAgent.of(policy, VARIANTS[name][0]), table_one="", published="")
-    return PolicyAgent.of(policy, policy.label)
+        policy = replace(policy, population=policy.population or fitting)
+    agent = PolicyAgent.of(policy, entry.label or policy.label)
+    # Table 1 is about the systems, not about their settings.
+    return replace(agent, table_one="", published="") if entry.label else agent
 
 
 def paper_suite(
@@ -160,11 +210,15 @@ def paper_suite(
     """
     return Suite(
         "paper",
-        _environments(environments or PAPER),
-        _policies([*(policies or REPRODUCED), ORACLE], is_quick, nodes_per_arm),
+        expanded(environments or PAPER),
+        {
+            name: entry._replace(has_paper_range=name in PAPER_POLICIES)
+            for name, entry in _entries(
+                [*(policies or REPRODUCED), ORACLE], is_quick, nodes_per_arm
+            ).items()
+        },
         (4 if is_quick else 10) if num_seeds is None else num_seeds,
         newcomers=(20, 10),
-        has_paper_range=True,
         is_quick=is_quick,
     )
 
@@ -183,21 +237,35 @@ def compare_suite(
     """
     return Suite(
         "compare",
-        _environments(environments or COMPARED_ENVIRONMENTS),
-        _policies([*(policies or COMPARED), OURS, ALONE, ORACLE], is_quick),
+        expanded(environments or COMPARED_ENVIRONMENTS),
+        _entries([*(policies or COMPARED), OURS, ALONE, ORACLE], is_quick),
         (2 if is_quick else 10) if num_seeds is None else num_seeds,
         is_quick=is_quick,
     )
 
 
-def _environments(asked: Iterable[str]) -> tuple[Environment, ...]:
-    found = dict.fromkeys(name for each in asked for name in GROUPS.get(each, (each,)))
-    return tuple(find_environment(name) for name in found)
+def expanded(names: Iterable[str]) -> tuple[str, ...]:
+    """Replace names of groups by those of their environments, each once."""
+    return tuple(dict.fromkeys(each for name in names for each in GROUPS.get(name, (name,))))
 
 
-def _policies(
-    asked: Iterable[str], is_quick: bool, nodes_per_arm: int | None = None
-) -> dict[str, PolicySettings]:
+def _listed(kind: str, given: Any) -> tuple[Any, ...]:
+    """List what is given, one name alone as well.
+
+    Raises:
+        ConfigurationError: it is no list, or an empty one.
+    """
+    listed = (given,) if isinstance(given, str) else given
+    if not isinstance(listed, Iterable) or not (found := tuple(listed)):
+        raise ConfigurationError(
+            f"Expected at least one {kind}; got {brief(given)}. Give a list of names or objects."
+        )
+    return found
+
+
+def _entries(
+    names: Iterable[str], is_quick: bool, nodes_per_arm: int | None = None
+) -> dict[str, Entry]:
     """Find policies and variants, and choose the size of learners."""
     if nodes_per_arm is not None and not 2 <= nodes_per_arm <= _MOST_NODES:
         raise ConfigurationError(
@@ -205,16 +273,12 @@ def _policies(
             "paper uses 20."
         )
     found = {}
-    for name in asked:
-        if name not in NAMES:
-            raise UnknownNameError("policy", name, NAMES, "Choose one of these.")
-        policy = VARIANTS[name][1] if name in VARIANTS else POLICIES[name]()
+    for name in names:
+        entry = find_entry(name)
+        policy = entry.policy
         if isinstance(policy, PaperLearner) and (is_quick or nodes_per_arm):
             policy = replace(policy, population=PaperLogDensity(nodes_per_arm=nodes_per_arm or 8))
-        elif isinstance(policy, Learner) and is_quick:
-            # The mixture is three to five times as fast as the log-density.
-            policy = replace(policy, population=Mixture())
         if isinstance(policy, Learner) and is_quick:
             policy = replace(policy, num_particles=60)
-        found[name] = policy
+        found[name] = entry._replace(policy=policy)
     return found

@@ -6,9 +6,9 @@ paper's own table says otherwise, the page of the comparison shows both.
 
 CRITERIA = {
     "MT": "test_a_newcomer_is_given_what_was_best_for_others",
-    "PC": "test_one_arm_tells_about_another_by_the_hidden_kind",
+    "PC": "test_one_arm_informs_about_another_by_the_hidden_kind",
     "NPLRS": "test_two_modes_are_believed_in",
-    "UD": "test_uncertainties_are_told_apart",
+    "UD": "test_uncertainties_are_separated",
     "DR": "test_somebody_can_join_at_any_time",
     "CI": "test_users_learn_from_each_other_while_they_are_served",
 }

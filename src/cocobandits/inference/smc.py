@@ -6,14 +6,15 @@ prior × likelihood of all users invariant at each stage.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Int
+from jaxtyping import Array, ArrayLike, Bool, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError, NumericalError
@@ -24,6 +25,7 @@ from cocobandits.types import (
     Ancestors,
     LogWeights,
     Matrix,
+    Number,
     Parameters,
     Particles,
     PerParticle,
@@ -36,9 +38,12 @@ _HOPELESS = -1e300
 
 @runtime_checkable
 class Path(Protocol):
-    """Targets from temperature 0 (now) to 1 (next). Hashable; what changes is in `data`."""
+    """Targets from temperature 0 (now) to 1 (next): a tree; what changes is in `data`."""
 
-    def increment(self, particles: Particles, data: Any) -> PerParticle:
+    def ends(self, data: Any) -> Any:
+        """Return what `increment` needs of the data: then it is compiled for fewer shapes."""
+
+    def increment(self, particles: Particles, ends: Any) -> PerParticle:
         """Compute the log-likelihood at temperature 1 minus that at temperature 0."""
 
     def log_likelihood_and_gradient(
@@ -82,8 +87,7 @@ class SmcConfig:
     def __post_init__(self) -> None:
         counts = "num_particles", "moves_per_block", "max_blocks"
         check_whole(self, *counts, remedy="Change it, or leave it out.")
-        if self.move_every is not None:
-            check_whole(self, "move_every", remedy="The paper uses 5; leave it out for never.")
+        check_whole(self, "move_every", remedy="The paper uses 5; leave it out for never.")
         check_numbers(self, "fraction", "ess_threshold", remedy="The paper uses 0.5.")
         check_numbers(self, "fraction", "stage_threshold", remedy="The default is 0.25.")
         if self.stage_threshold > self.ess_threshold:
@@ -136,15 +140,11 @@ class SmcInfo(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Bridge:
-    """A path with its data, and where on it the target lies; compiled anew for a new path only."""
+    """A path with its data, and where on it the target lies."""
 
-    path: Path = field(metadata={"static": True})
+    path: Path
     data: Any
     temperature: Scalar
-
-    def at(self, temperature: Scalar) -> "_Bridge":
-        """Go to another temperature."""
-        return replace(self, temperature=temperature)
 
     def information(self, particles: Particles) -> Matrix | Parameters:
         """Evaluate the information of the likelihood at this temperature."""
@@ -164,16 +164,35 @@ class _Stage(NamedTuple):
     start_correlation: float
 
 
+class _Keys(NamedTuple):
+    """Keys of one stage, and the key of the next."""
+
+    next_stage: RngKey
+    move: RngKey
+    first: RngKey
+    last: RngKey
+
+
+class _Resampled(NamedTuple):
+    """Copies of the particles that a stage starts from."""
+
+    keys: _Keys
+    state: SmcState
+    temperature: Scalar
+    ancestors: Ancestors
+
+
+class _Block(NamedTuple):
+    """Particles after a block of moves, with what the next one needs to know."""
+
+    point: moves.Point
+    step_size: Scalar
+    acceptance_rate: Scalar
+
+
 def init(rng_key: RngKey, num_parameters: int, config: SmcConfig) -> SmcState:
     """Draw particles from the prior N(0, I)."""
-    return SmcState(
-        jax.random.normal(rng_key, (config.num_particles, num_parameters)),
-        weights.uniform(config.num_particles),
-        # Arrays of a firm type: a weakly typed number would make jit compile everything twice.
-        jnp.zeros(()),
-        jnp.full((), config.first_step_size, dtype=float),
-        jnp.zeros((), dtype=int),
-    )
+    return _drawn(rng_key, config.first_step_size, (config.num_particles, num_parameters))
 
 
 def step(
@@ -187,7 +206,7 @@ def step(
     after, info = reweigh(state, path, data)
     if not is_due(after, info, config):
         return after, info
-    after, moved = _rejuvenate(rng_key, state, _Bridge(path, data, jnp.zeros(())), config)
+    after, moved = _rejuvenate(rng_key, state, path, data, config)
     return after, moved._replace(ess=info.ess)
 
 
@@ -197,14 +216,14 @@ def reweigh(state: SmcState, path: Path, data: Any) -> tuple[SmcState, SmcInfo]:
     Raises:
         NumericalError: no particle can explain the change.
     """
-    increments = _increments(_Bridge(path, data, jnp.zeros(())), state.particles)
-    if not bool(jnp.any(increments > _HOPELESS)):
+    increments = _increments(path, path.ends(data), state.particles)
+    after, ess, is_possible = _reweighed(state, increments)
+    if not is_possible:
         raise NumericalError(
             "Expected a finite likelihood under some particle; got none. Check that the reward "
             "range and noise of the study fit the rewards."
         )
-    after, ess = _reweight(state, increments, jnp.ones(()))
-    increment = float(after.log_evidence - state.log_evidence)
+    increment = float(after.log_evidence) - float(state.log_evidence)
     num_particles = len(state.particles)
     return after, SmcInfo(float(ess), increment, (), math.nan, 0, num_particles, math.nan)
 
@@ -217,32 +236,31 @@ def is_due(state: SmcState, info: SmcInfo, config: SmcConfig) -> bool:
 
 
 def _rejuvenate(
-    rng_key: RngKey, start: SmcState, bridge: _Bridge, config: SmcConfig
+    rng_key: RngKey, start: SmcState, path: Path, data: Any, config: SmcConfig
 ) -> tuple[SmcState, SmcInfo]:
     """Reweight, resample and move in as many stages as the target ESS asks for."""
-    state, temperature = start, jnp.zeros(())
-    target_ess = jnp.full((), config.stage_threshold * config.num_particles, dtype=float)
-    lineage = jnp.arange(config.num_particles)
+    state, temperature = start, 0.0
+    target_ess = config.stage_threshold * config.num_particles
+    lineage, ends = np.arange(config.num_particles), path.ends(data)
     ladder: list[float] = []
     rates: list[float] = []
     while temperature < 1:
-        rng_key, stage_key = jax.random.split(rng_key)
-        increments = _increments(bridge, state.particles)
-        reached = next_temperature(state.log_weights, increments, temperature, target_ess)
+        increments = _increments(path, ends, state.particles)
+        resampled = _resample(rng_key, state, increments, temperature, target_ess)
+        reached, rng_key = float(resampled.temperature), resampled.keys.next_stage
         if not reached > temperature:
             raise NumericalError(
                 f"Expected some particles to be able to follow the change; got none beyond "
-                f"temperature={float(temperature):g}. Use more particles, or check the reward."
+                f"temperature={temperature:g}. Use more particles, or check the reward."
             )
-        state, _ = _reweight(state, increments, reached - temperature)
-        stage = _resample_and_move(stage_key, state, bridge, reached, config)
+        stage = _move(resampled, _Bridge(path, data, resampled.temperature), config)
         state, temperature = stage.state, reached
-        lineage = lineage[stage.ancestors]
-        ladder.append(float(temperature))
+        lineage = lineage[np.asarray(stage.ancestors)]
+        ladder.append(temperature)
         rates += stage.acceptance_rates
-    return state._replace(changes_since_move=jnp.zeros((), dtype=int)), SmcInfo(
+    return state, SmcInfo(
         math.nan,
-        float(state.log_evidence - start.log_evidence),
+        float(state.log_evidence) - float(start.log_evidence),
         tuple(ladder),
         sum(rates) / len(rates),
         config.moves_per_block * len(rates),
@@ -251,39 +269,78 @@ def _rejuvenate(
     )
 
 
-def _resample_and_move(
-    rng_key: RngKey, state: SmcState, bridge: _Bridge, temperature: Scalar, config: SmcConfig
-) -> _Stage:
-    """Resample, then move in blocks until the copies have parted or the budget is spent."""
-    resample_key, move_key, first_key, last_key = jax.random.split(rng_key, 4)
-    ancestors = systematic(resample_key, state.log_weights)
-    target = bridge.at(temperature)
-    start = state.particles[ancestors]
+def _move(resampled: _Resampled, target: _Bridge, config: SmcConfig) -> _Stage:
+    """Move in blocks until the copies have parted or the budget is spent."""
+    keys, state = resampled.keys, resampled.state
+    start = state.particles
     root = _root(start, target)
-    point = _evaluate(_interweave(first_key, start, target), target)
+    point = _evaluate(_interweave(keys.first, start, target.path), target)
     step_size, correlation = state.step_size, 1.0
     rates: list[float] = []
-    for block in range(config.max_blocks):
-        key, proposal = jax.random.fold_in(move_key, block), moves.Proposal(step_size, root)
-        point, acceptance_rate = _move_block(key, point, target, proposal, config.moves_per_block)
-        rates.append(float(acceptance_rate))
-        step_size = moves.adapt(step_size, acceptance_rate)
+    for number in range(config.max_blocks):
+        proposal = moves.Proposal(step_size, root)
+        block = _move_block(keys.move, number, point, target, proposal, config.moves_per_block)
+        point, step_size = block.point, block.step_size
+        rates.append(float(block.acceptance_rate))
         correlation = float(moves.start_correlation(start, point.particles))
         if correlation < config.correlation_target:
             break
-    moved = state._replace(
-        particles=_interweave(last_key, point.particles, target),
-        log_weights=weights.uniform(len(start)),
-        step_size=step_size,
+    particles = _interweave(keys.last, point.particles, target.path)
+    moved = state._replace(particles=particles, step_size=step_size)
+    return _Stage(moved, resampled.ancestors, rates, correlation)
+
+
+@partial(jax.jit, static_argnames="shape")
+def _drawn(rng_key: RngKey, step_size: Number, shape: tuple[int, int]) -> SmcState:
+    return SmcState(
+        jax.random.normal(rng_key, shape),
+        weights.uniform(shape[0]),
+        # Arrays of a firm type: a weakly typed number would make jit compile everything twice.
+        jnp.zeros(()),
+        jnp.asarray(step_size, dtype=float),
+        jnp.zeros((), dtype=int),
     )
-    return _Stage(moved, ancestors, rates, correlation)
 
 
 @jax.jit
-def _increments(bridge: _Bridge, particles: Particles) -> PerParticle:
-    increments = bridge.path.increment(particles, bridge.data)
+def _increments(path: Path, ends: Any, particles: Particles) -> PerParticle:
+    increments = path.increment(particles, ends)
     # A particle that cannot explain a reward loses all weight; finite, since 0 · ∞ is not a number.
     return jnp.maximum(jnp.where(jnp.isnan(increments), _HOPELESS, increments), _HOPELESS)
+
+
+@jax.jit
+def _reweighed(
+    state: SmcState, increments: PerParticle
+) -> tuple[SmcState, Scalar, Bool[Array, ""]]:
+    """Go all the way; also the effective sample size, and whether any particle can follow."""
+    after = _reweight(state, increments, jnp.ones(()))
+    ess = weights.effective_sample_size(after.log_weights)
+    return after, ess, jnp.any(increments > _HOPELESS)
+
+
+@jax.jit
+def _resample(
+    rng_key: RngKey,
+    state: SmcState,
+    increments: PerParticle,
+    temperature: Number,
+    target_ess: Number,
+) -> _Resampled:
+    """Go as far in temperature as the target ESS allows, and copy particles by their weights."""
+    next_key, stage_key = jax.random.split(rng_key)
+    resample_key, move_key, first_key, last_key = jax.random.split(stage_key, 4)
+    now = jnp.asarray(temperature, dtype=float)
+    target = jnp.asarray(target_ess, dtype=float)
+    reached = next_temperature(state.log_weights, increments, now, target)
+    reweighted = _reweight(state, increments, reached - now)
+    ancestors = systematic(resample_key, reweighted.log_weights)
+    copies = reweighted._replace(
+        particles=state.particles[ancestors],
+        log_weights=weights.uniform(len(increments)),
+        changes_since_move=jnp.zeros((), dtype=int),
+    )
+    return _Resampled(_Keys(next_key, move_key, first_key, last_key), copies, reached, ancestors)
 
 
 @jax.jit
@@ -292,8 +349,8 @@ def _root(particles: Particles, target: _Bridge) -> Matrix | Parameters:
 
 
 @jax.jit
-def _interweave(rng_key: RngKey, particles: Particles, target: _Bridge) -> Particles:
-    return target.path.interweave(rng_key, particles)
+def _interweave(rng_key: RngKey, particles: Particles, path: Path) -> Particles:
+    return path.interweave(rng_key, particles)
 
 
 @jax.jit
@@ -302,26 +359,25 @@ def _evaluate(particles: Particles, target: _Bridge) -> moves.Point:
 
 
 @partial(jax.jit, static_argnames="num_moves")
-def _move_block(
+def _move_block(  # noqa: PLR0913, PLR0917 - one compiled function instead of five
     rng_key: RngKey,
+    number: Int[ArrayLike, ""],
     start: moves.Point,
     target: _Bridge,
     proposal: moves.Proposal,
     num_moves: int,
-) -> tuple[moves.Point, Scalar]:
-    return moves.langevin(rng_key, start, target.log_likelihood, proposal, num_moves)
+) -> _Block:
+    key = jax.random.fold_in(rng_key, number)
+    point, rate = moves.langevin(key, start, target.log_likelihood, proposal, num_moves)
+    return _Block(point, moves.adapt(proposal.step_size, rate), rate)
 
 
-@jax.jit
-def _reweight(
-    state: SmcState, increments: PerParticle, distance: Scalar
-) -> tuple[SmcState, Scalar]:
+def _reweight(state: SmcState, increments: PerParticle, distance: Scalar) -> SmcState:
     """Go a distance in temperature; the mean weight is the evidence of that stretch."""
     log_weights = state.log_weights + distance * increments
     log_mean = logsumexp(log_weights)
-    after = state._replace(
+    return state._replace(
         log_weights=log_weights - log_mean,
         log_evidence=state.log_evidence + log_mean,
         changes_since_move=state.changes_since_move + 1,
     )
-    return after, weights.effective_sample_size(after.log_weights)

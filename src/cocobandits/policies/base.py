@@ -16,11 +16,12 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.inference.smc import SmcInfo
-from cocobandits.models.base import Belief, Statistics
-from cocobandits.models.histories import Change, UserTable
-from cocobandits.models.mixture import RewardKind
 from cocobandits.policies.coco.acquisition import Motives
+from cocobandits.populations.base import Belief
+from cocobandits.populations.mixture import RewardKind
 from cocobandits.types import ArmVector, LogWeights, PossibleContext, RngKey
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Change, UserTable
 
 S = TypeVar("S")
 # Numbers of the arms that can be chosen, in rising order; None for all.

@@ -7,14 +7,14 @@ policy from outside the package derives from `PolicySettings`, where the record 
 import re
 from abc import ABC
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from cocobandits.display import DEFAULT_LINE, Line
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.chances import ChanceMixture
-from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.base import Policy, Problem
+from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import RewardKind
 
 C = TypeVar("C", bound="type[PolicySettings]")
@@ -95,6 +95,11 @@ class PolicySettings(ABC):
     def informed(self, facts: Facts) -> "PolicySettings":
         """Return settings that make use of what a simulation knows; by default none."""
         return self
+
+    def filled(self, **known: Any) -> Any:
+        """Set the settings that are None; what was given stays."""
+        missing = {name: value for name, value in known.items() if getattr(self, name) is None}
+        return replace(self, **missing)  # type: ignore[type-var]
 
 
 @dataclass_transform(frozen_default=True)

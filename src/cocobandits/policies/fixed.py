@@ -1,6 +1,5 @@
 """Policies under a population that is given, not learned: `Uniform`, `IndTS` and the oracles."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,16 +9,17 @@ import jax.numpy as jnp
 from cocobandits.checks import check_whole
 from cocobandits.display import Line
 from cocobandits.errors import ConfigurationError, UnsupportedError
-from cocobandits.models.base import Belief, PopulationModel, Statistics
-from cocobandits.models.chances import ChanceMixture, ChanceModel
-from cocobandits.models.features import num_terms
-from cocobandits.models.flat import FlatModel
-from cocobandits.models.gaussian_belief import GaussianBelief
-from cocobandits.models.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
-from cocobandits.models.histories import UserTable
 from cocobandits.policies.base import Arms, PlainPolicy, Problem, ReadFn, Readings, UserData
 from cocobandits.policies.description import Facts, PolicySettings, Population, description
+from cocobandits.populations.base import Belief, PopulationModel
+from cocobandits.populations.features import num_terms
+from cocobandits.populations.gaussian_belief import GaussianBelief
+from cocobandits.populations.known.chances import ChanceMixture, ChanceModel
+from cocobandits.populations.known.flat import FlatModel
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
 from cocobandits.types import ArmVector, PossibleContext, Scalar
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import UserTable
 
 # Values of plans closer than this are a tie: only rounding separates them.
 _TIE = 1e-9
@@ -79,7 +79,7 @@ class OracleTS(PolicySettings):
 
     Attributes:
         population: the true one, in standardised units: a `ConditionalMixture`, or a
-            `ChanceMixture` if rewards are 0 or 1. A simulation fills it in.
+            `ChanceMixture` if rewards are 0 or 1. None in a simulation stands for its own.
     """
 
     population: Population | None = None
@@ -95,9 +95,9 @@ class OracleTS(PolicySettings):
         """Build the policy for a problem."""
         return FixedPriorPolicy(problem, self.model(problem))
 
-    def informed(self, facts: Facts) -> "OracleTS":
+    def informed(self, facts: Facts) -> "PolicySettings":
         """Use the true population."""
-        return replace(self, population=facts.population)
+        return self.filled(population=facts.population)
 
     def model(self, problem: Problem) -> GaussianMixtureModel | ChanceModel:
         """Describe the true population.
@@ -143,7 +143,7 @@ class FixedPriorPolicy(PlainPolicy):
 
     def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute P(arm is best) for a user."""
-        chosen = None if arms is None else self.model.selection(arms)
+        chosen = None if arms is None else jnp.asarray(arms)
         return _best_probability(self.model, users.of(jnp.asarray(user)), chosen)
 
     def widened(self) -> "FixedPriorPolicy":
@@ -169,18 +169,18 @@ class FixedPriorPolicy(PlainPolicy):
         return _marginal(self.model, context)
 
 
-@partial(jax.jit, static_argnames="model")
+@jax.jit
 def _marginal(model: PopulationModel, context: PossibleContext) -> Belief:
     return _posterior(model, (context, Statistics.empty(model.num_arms)))
 
 
-@partial(jax.jit, static_argnames="model")
+@jax.jit
 def _best_probability(model: PopulationModel, data: UserData, arms: Any) -> ArmVector:
     belief = _posterior(model, data)
     return (belief if arms is None else belief.among(arms)).best_probability()
 
 
-@partial(jax.jit, static_argnames=("model", "read_fn"))
+@partial(jax.jit, static_argnames="read_fn")
 def _read(model: PopulationModel, read_fn: ReadFn, data: UserData) -> Any:
     return read_fn(_posterior(model, data))
 
@@ -201,19 +201,18 @@ class OraclePlan(OracleTS):
     """Planning one reward ahead under the true population: the limit of all learners.
 
     Attributes:
-        steps_per_user: rewards that each user will give.
+        steps_per_user: rewards that each user will give; None in a simulation stands for its own.
     """
 
     steps_per_user: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.steps_per_user is not None:
-            check_whole(self, "steps_per_user", remedy="Give the rewards of each user.")
+        check_whole(self, "steps_per_user", remedy="Give the rewards of each user.")
 
-    def informed(self, facts: Facts) -> "OraclePlan":
+    def informed(self, facts: Facts) -> "PolicySettings":
         """Use the true population, and the steps of the simulation."""
-        return replace(self, population=facts.population, steps_per_user=facts.steps_per_user)
+        return self.filled(population=facts.population, steps_per_user=facts.steps_per_user)
 
     def build(self, problem: Problem) -> "PlannerPolicy":
         """Build the policy for a problem."""
@@ -246,11 +245,11 @@ class PlannerPolicy(FixedPriorPolicy):
     def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Give all probability to the best plan; the lowest arm of a tie."""
         steps = jnp.asarray(self.steps_per_user, dtype=float)
-        chosen = None if arms is None else self.model.selection(arms)
+        chosen = None if arms is None else jnp.asarray(arms)
         return _best_plan(self.model, steps, users.of(jnp.asarray(user)), chosen)
 
 
-@partial(jax.jit, static_argnames="model")
+@jax.jit
 def _best_plan(
     model: GaussianMixtureModel, steps_per_user: Scalar, data: UserData, arms: Any
 ) -> ArmVector:

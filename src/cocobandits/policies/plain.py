@@ -9,11 +9,11 @@ import numpy as np
 from cocobandits import rewards
 from cocobandits.checks import freeze
 from cocobandits.errors import ConfigurationError, UnknownNameError, brief
-from cocobandits.models.chances import ChanceMixture
-from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.coco.populations import POPULATIONS
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.registry import POLICIES
+from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 
 _KIND = "kind"
 _TRUTHS = {"conditional-mixture": ConditionalMixture, "chance-mixture": ChanceMixture}

@@ -21,6 +21,7 @@ from cocobandits.runs.format import (
     CellKey,
     Made,
     cell_table,
+    plain,
     second_half,
     total,
 )
@@ -40,7 +41,7 @@ class Agent(ABC):
         settings: in plain values; part of a cell's identity.
         provenance: of code outside the package; replaces entries of the run's.
         is_learner: whether it moves particles, which takes longer the more users there are.
-        table_one, published: see `CellInfo`.
+        table_one, published, library: see `CellInfo`.
     """
 
     label: str
@@ -50,6 +51,7 @@ class Agent(ABC):
     is_learner: bool = False
     table_one: str = ""
     published: str = ""
+    library: str = ""
 
     @property
     def classes(self) -> tuple[type, ...]:
@@ -61,6 +63,11 @@ class Agent(ABC):
         self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]
     ) -> Study:
         """Start a study, or an object with the same verbs."""
+
+    def used(self, study: Study) -> dict[str, Any]:
+        """Return the settings that a started study has, in plain values, if they are known."""
+        del study
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +96,10 @@ class PolicyAgent(Agent):
         if reward_range != rewards.range:
             rewards = replace(rewards, low=reward_range[0], high=reward_range[1])  # type: ignore[type-var]
         return open_study(self.policy, environment, world, seed, rewards)
+
+    def used(self, study: Study) -> dict[str, Any]:
+        """Return the settings with what the simulation filled in."""
+        return plain(to_plain(study.design.policy))
 
 
 @dataclass(frozen=True)
@@ -119,14 +130,29 @@ class Cell:
 
     def made(self, source: Source) -> Made:
         """Describe how the result is made."""
-        plan = self.environment.recruitment
-        return Made.of(
-            self.key,
-            self._provenance(source),
-            settings=self.agent.settings,
+        return self.info(source).made
+
+    def info(self, source: Source) -> CellInfo:
+        """Describe the cell, without results."""
+        agent, plan = self.agent, self.environment.recruitment
+        return CellInfo(
+            *self.key,
+            environment_label=self.environment.label or self.environment.name,
+            label=agent.label,
+            line=agent.line,
+            order=self.order,
+            settings=agent.settings,
             reward_range=self.reward_range,
             newcomers=self.newcomers,
-            size=(plan.num_users, plan.num_steps),
+            num_users=plan.num_users,
+            num_steps=plan.num_steps,
+            suite=self.suite,
+            is_quick=self.is_quick,
+            provenance=self._provenance(source),
+            argv=source.argv,
+            table_one=agent.table_one,
+            published=agent.published,
+            library=agent.library,
         )
 
     def run(self, source: Source) -> pa.Table:
@@ -143,30 +169,14 @@ class Cell:
             started = time.perf_counter()
         evaluations = [first, *(row["evaluation"] for row in rows)]
         regrets = np.array([row["regret"] for row in rows])
-        agent, plan = self.agent, self.environment.recruitment
-        info = CellInfo(
-            *self.key,
-            environment_label=self.environment.label or self.environment.name,
-            label=agent.label,
-            line=agent.line,
-            order=self.order,
-            settings=agent.settings,
-            reward_range=self.reward_range,
-            newcomers=self.newcomers,
+        info = self.info(source)._replace(
             world_sha256=world_digest(world),
-            num_users=plan.num_users,
             num_outside=num_outside(world, self.reward_range),
-            num_steps=plan.num_steps,
             num_evaluations=sum(value is not None for value in evaluations),
             total_regret=float(total(regrets)),
             second_half_regret=float(second_half(regrets)),
             seconds=seconds,
-            suite=self.suite,
-            is_quick=self.is_quick,
-            provenance=self._provenance(source),
-            argv=source.argv,
-            table_one=agent.table_one,
-            published=agent.published,
+            used=self.agent.used(study),
         )
         return cell_table(info, rows, first)
 

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -23,6 +23,8 @@ from cocobandits.errors import CocoError, ConflictError, CrashedError
 from cocobandits.runs.format import CellKey, Made
 from cocobandits.runs.provenance import Source, is_same_code
 from cocobandits.runs.store import RunFolder
+
+_SECONDS_BETWEEN_CHECKS = 0.1
 
 
 class Task(Protocol):
@@ -80,11 +82,16 @@ def plan(
 
 
 def fill(
-    folder: RunFolder, todo: list[Task], source: Source, num_jobs: int
+    folder: RunFolder,
+    todo: list[Task],
+    source: Source,
+    num_jobs: int,
+    check: Callable[[], None] = lambda: None,
 ) -> Generator[tuple[Task, pa.Table]]:
     """Compute tasks and store each result; pack them when all are there.
 
-    A task that fails does not stop the others. Closing the iterator ends all processes.
+    A task that fails does not stop the others. Closing the iterator ends all processes, and so does
+    an exception of `check`, which is called several times a second.
 
     Raises:
         CrashedError: tasks failed, or a process was killed.
@@ -105,7 +112,8 @@ def fill(
                 give(each)
             while busy:
                 worker: Any
-                for worker in wait(list(busy)):
+                check()
+                for worker in wait(list(busy), _SECONDS_BETWEEN_CHECKS):
                     task, result = busy.pop(worker), worker.recv()
                     give(worker)
                     if isinstance(result, str):

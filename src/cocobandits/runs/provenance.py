@@ -14,17 +14,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_DECIDING = (
-    "models",
-    "inference",
-    "policies",
-    "study",
-    "environments",
-    "simulation",
-    "runs/cell.py",
-    "rewards.py",
-    "runtime.py",
-    "types.py",
+# Code that shows or stores results; all other code of the package decides what they are.
+_DECIDING = tuple(f"experiments/{name}.py" for name in ("density", "diet"))
+_IDLE = (
+    *("cli", "experiments", "disk_cache.py", "display.py", "errors.py", "notice.py"),
+    *(f"runs/{name}.py" for name in ("format", "pool", "provenance", "results", "store")),
 )
 _PACKAGES = ("jax", "jaxlib", "numpy")
 
@@ -41,7 +35,7 @@ class Source(NamedTuple):
         provenance = {
             "cocobandits": version("cocobandits"),
             "commit": _commit(),
-            "source_sha256": source_digest(Path(__file__).parents[1], _DECIDING),
+            "source_sha256": source_digest(Path(__file__).parents[1]),
             "python": platform.python_version(),
             "packages": {name: version(name) for name in _PACKAGES},
             "machine": f"{platform.system()} {platform.machine()}",
@@ -53,22 +47,20 @@ class Source(NamedTuple):
 
 
 def is_same_code(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    """Tell whether two provenances name the same code and packages."""
+    """Check whether two provenances name the same code and packages."""
     names = ("source_sha256", "outside_sha256", "packages")
     return all(first.get(name) == second.get(name) for name in names)
 
 
-def source_digest(root: Path, parts: tuple[str, ...]) -> str:
-    """Hash the Python files and folders of Python files that lie under `root`."""
+def source_digest(root: Path) -> str:
+    """Hash the Python files of the package at `root` that decide what a cell computes."""
     digest = hashlib.sha256()
-    files = (
-        path
-        for part in parts
-        for path in ((root / part).rglob("*.py") if (root / part).is_dir() else [root / part])
-    )
-    for path in sorted(files):
-        digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
-        digest.update(path.read_bytes())
+    for path in sorted(root.rglob("*.py")):
+        place = path.relative_to(root)
+        is_idle = any(place.is_relative_to(idle) for idle in _IDLE)
+        if place.as_posix() in _DECIDING or not is_idle:
+            digest.update(f"{place.as_posix()}\n".encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -102,10 +94,16 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """Name the commit this package runs from; None outside a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    """Name the commit this package runs from; None where no repository tracks it."""
+    # Another repository may merely contain the environment that the package is installed in.
+    is_ours = _git("ls-files", "--error-unmatch", Path(__file__).name) is not None
+    return _git("describe", "--always", "--dirty") if is_ours else None
+
+
+def _git(*words: str) -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), *words]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+    return done.stdout.strip()

@@ -4,6 +4,7 @@ Arrays have one row per seed. All policies meet the same users and noise on a se
 some policy lacks are left out.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cocobandits.display import DEFAULT_LINE, Line
+from cocobandits.display import DEFAULT_LINE, Line, distinct
 from cocobandits.errors import StorageError
 from cocobandits.runs.format import CellInfo, CellKey, StoredCell, Values
 from cocobandits.runs.store import read_folder
@@ -55,7 +56,7 @@ class Results:
     num_left_out: int = 0
 
     def has(self, environment: str, *policies: str) -> bool:
-        """Tell whether all these policies ran in this environment."""
+        """Check whether all these policies ran in this environment."""
         return all((environment, policy, self.seeds[0]) in self.cells for policy in policies)
 
     def within(self, environments: Iterable[str]) -> "Results":
@@ -117,13 +118,17 @@ class Results:
         tried, published = (self._described(1, policy, n, "") for n in ("table_one", "published"))
         return tried, published
 
+    def library(self, policy: str) -> str:
+        """Return the library that a policy comes from; empty for this package."""
+        return self._described(1, policy, "library", "")
+
     def infos(self, environment: str, policy: str) -> list[CellInfo]:
         """Return the descriptions of the cells of a policy, one per seed."""
         return [self.cells[CellKey(environment, policy, seed)] for seed in self.seeds]
 
-    def _described(self, place: int, name: str, field: str, default: Any) -> Any:
-        """Read a field of the first cell of an environment (place 0) or policy (1)."""
-        found = (info for key, info in self.cells.items() if key[place] == name)
+    def _described(self, part: int, name: str, field: str, default: Any) -> Any:
+        """Read a field of the first cell of an environment (part 0 of a key) or policy (1)."""
+        found = (info for key, info in self.cells.items() if key[part] == name)
         return getattr(next(found, None), field, default)
 
     def _only(self, environments: tuple[str, ...], policies: tuple[str, ...]) -> "Results":
@@ -169,11 +174,12 @@ def read_results(*folders: Path) -> Results:
     _check_worlds(infos)
     seeds = _common_seeds(infos)
     kept = {key: cell for key, cell in stored.items() if key.seed in seeds}
+    policies = _ordered((info.order[1], info.name) for info in infos)
     return Results(
         environments=_ordered((info.order[0], info.environment) for info in infos),
-        policies=_ordered((info.order[1], info.name) for info in infos),
+        policies=policies,
         seeds=tuple(sorted(seeds)),
-        cells={key: cell.info for key, cell in kept.items()},
+        cells=_distinguished({key: cell.info for key, cell in kept.items()}, policies),
         tables=tables,
         num_left_out=len(stored) - len(kept),
         **_arrays(kept),
@@ -182,6 +188,26 @@ def read_results(*folders: Path) -> Results:
 
 def _ordered(names: Iterable[tuple[int, str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for _, name in sorted(names)))
+
+
+def _distinguished(
+    infos: dict[CellKey, CellInfo], policies: Iterable[str]
+) -> dict[CellKey, CellInfo]:
+    """Give variants of one policy labels and lines of their own, in the order of display."""
+    known = {info.name: info for info in infos.values()}
+    shared = Counter(info.label for info in known.values())
+    labels = {
+        name: info.label
+        # A policy under its own name keeps its label.
+        if shared[info.label] == 1 or info.settings.get("kind") == name
+        else f"{info.label}, {name}"
+        for name, info in known.items()
+    }
+    lines = distinct({name: known[name].line for name in policies})
+    return {
+        key: info._replace(label=labels[key.name], line=lines[key.name])
+        for key, info in infos.items()
+    }
 
 
 def _common_seeds(infos: list[CellInfo]) -> set[int]:
@@ -217,8 +243,8 @@ def _check_worlds(infos: list[CellInfo]) -> None:
             ("number of steps", info.num_steps),
             ("newcomers", info.newcomers if info.num_evaluations else None),
         ):
-            place = (what, info.environment, info.seed)
-            if world and known.setdefault(place, world) != world:
+            key = (what, info.environment, info.seed)
+            if world and known.setdefault(key, world) != world:
                 raise StorageError(
                     f"Expected the same {what} on a seed for all policies; got others in "
                     f"{info.key}. Run its environment again with --refresh, or in a new folder."

@@ -10,20 +10,22 @@ Every file is written under another name and moved into place in one step.
 
 import fcntl
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cocobandits.errors import ConflictError, StorageError
 from cocobandits.runs.format import (
-    CellInfo,
     CellKey,
     Made,
     StoredCell,
     read_cells,
+    read_infos,
     read_table,
     reading,
     write_table,
@@ -31,6 +33,8 @@ from cocobandits.runs.format import (
 
 _PACKED, _LOOSE, _TABLES, _LOCK, _PARTIAL = "cells.parquet", "cells", "tables", ".lock", ".partial"
 _MADE_BY = b"cocobandits"
+
+T = TypeVar("T")
 
 
 class RunFolder:
@@ -50,10 +54,8 @@ class RunFolder:
             StorageError: a file is damaged.
         """
         found: dict[CellKey | str, Made] = {}
-        for path in _cell_files(self.path):
-            with reading(path):
-                texts = read_table(path, ["info"])["info"].drop_null().to_pylist()
-                found |= {info.key: info.made for info in map(CellInfo.parse, texts)}
+        for info in _read_files(self.path, read_infos):
+            found[info.key] = info.made
         for path in _table_files(self.path):
             with reading(path):
                 found[path.stem] = Made(**json.loads(pq.read_schema(path).metadata[_MADE_BY]))
@@ -78,7 +80,7 @@ class RunFolder:
         Raises:
             StorageError: a cell is damaged, or the file cannot be written.
         """
-        loose = [path for path in _cell_files(self.path) if path.name != _PACKED]
+        loose = _loose_files(self.path)
         if not loose:
             return
         cells = sorted(_read_cells(self.path), key=lambda cell: (*cell.info.order, cell.info.key))
@@ -155,13 +157,27 @@ def read_folder(path: Path) -> tuple[list[StoredCell], dict[str, pa.Table]]:
 
 
 def _read_cells(folder: Path) -> list[StoredCell]:
-    cells = (cell for path in _cell_files(folder) for cell in read_cells(path))
-    return list({cell.info.key: cell for cell in cells}.values())
+    return list({cell.info.key: cell for cell in _read_files(folder, read_cells)}.values())
 
 
-def _cell_files(folder: Path) -> list[Path]:
-    """List the files with cells, the packed one first, since loose ones replace its cells."""
-    return [*folder.glob(_PACKED), *sorted(folder.glob(f"{_LOOSE}/*/*/seed-*.parquet"))]
+def _read_files(folder: Path, read: Callable[[Path], list[T]]) -> list[T]:
+    """Read the files with cells, the packed one first, since loose ones replace its cells.
+
+    Safe while another process packs: a loose file is removed after its cells were packed, so loose
+    files are read before the packed one, and those that are gone by then are in it.
+    """
+    loose: list[T] = []
+    for path in _loose_files(folder):
+        with suppress(FileNotFoundError):
+            loose += read(path)
+    packed = folder / _PACKED
+    return [*(read(packed) if packed.exists() else []), *loose]
+
+
+def _loose_files(folder: Path) -> list[Path]:
+    # Unlike a glob, a walk passes over folders that are removed meanwhile.
+    found = (Path(place) / name for place, _, names in os.walk(folder / _LOOSE) for name in names)
+    return sorted(path for path in found if path.match("seed-*.parquet"))
 
 
 def _table_files(folder: Path) -> list[Path]:

@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cocobandits.models.base import Belief, Statistics
+from cocobandits.populations.base import Belief
 from cocobandits.simulation.world import EvaluationBatch
 from cocobandits.study import Study
 from cocobandits.study.design import StudyDesign
+from cocobandits.users.statistics import Statistics
 
 
 class Evaluation:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cocobandits.environments.base import Cohort, Environment, FloatCube
-from cocobandits.models.chances import ChanceMixture
-from cocobandits.models.gaussian_mixture import ConditionalMixture
+from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 
 # Streams of a seed. NumPy takes [seed, 0] for the seed alone, so nobody else may use that.
 _USERS, _NOISE, _SHARED, _EVALUATION = range(4)

@@ -1,17 +1,17 @@
-"""A study: names, validation, open decisions and storage around a policy."""
+"""A study: names, validation, open decisions and events around a policy."""
 
-from cocobandits.study.background import Adoption
-from cocobandits.study.decisions import Decision
 from cocobandits.study.description import Description
 from cocobandits.study.explanation import ArmExplanation, Explanation, Uncertainty
 from cocobandits.study.population import Population
+from cocobandits.study.queries import Decision
 from cocobandits.study.study import Study
+from cocobandits.study.verification import Difference
 
 __all__ = [
-    "Adoption",
     "ArmExplanation",
     "Decision",
     "Description",
+    "Difference",
     "Explanation",
     "Population",
     "Study",

@@ -12,14 +12,14 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from cocobandits.models.features import FeatureKinds
+from cocobandits.populations.features import FeatureKinds
 from cocobandits.study.context import FEATURE_RANGE
 from cocobandits.types import FloatVector
 
 Points = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 NUM_POINTS = 8
-# Users whom the prior of a feature counts for: uniform on the range, or over the categories.
+# How many users the prior of a feature counts for: uniform on the range, or over the categories.
 PRIOR_WORTH = 1
 _GOLDEN = (math.sqrt(5) - 1) / 2
 

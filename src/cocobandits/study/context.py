@@ -8,10 +8,11 @@ missing. It can be shown again exactly as it was given.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from cocobandits.checks import is_number, is_truth
+from cocobandits.checks import as_scale, check_names, is_number, is_truth, plain_name
 from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
 from cocobandits.types import FloatVector
 
@@ -25,43 +26,53 @@ ContextValues = Mapping[str, ContextValue]
 
 @dataclass(frozen=True)
 class Feature:
-    """One context feature: a continuous range, a list of categories, or a truth value."""
+    """One context feature: a continuous range, a list of categories, or a truth value.
+
+    Raises:
+        ConfigurationError: its name, its range or a category is refused.
+    """
 
     name: str
     range: tuple[float, float] | None = None
     categories: tuple[str, ...] = ()
     is_boolean: bool = False
 
+    def __post_init__(self) -> None:
+        check_names("feature", (self.name,))
+        check_names(f"category of {self.name}", self.categories)
+        if self.range is not None:
+            object.__setattr__(self, "range", as_scale(self.name, self.range))
+
     @classmethod
     def declare(cls, name: str, declared: FeatureDeclaration) -> "Feature":
         """Read a declaration: a tuple (low, high), a list of category names, or the type `bool`.
 
         Raises:
-            ConfigurationError: it is none of these.
+            ConfigurationError: it is none of these, or has a name or a range that is refused.
         """
+        name = plain_name(name)
+        check_names("feature", (name,))  # before messages name it
         if declared is bool:
             return cls(name, is_boolean=True)
         if isinstance(declared, tuple) and len(declared) == 2 and all(map(is_number, declared)):
-            low, high = float(declared[0]), float(declared[1])
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise ConfigurationError(
-                    f"Expected a finite range with low < high; got {name}={declared!r}. "
-                    "Give the smallest value first."
-                )
-            return cls(name, range=(low, high))
+            return cls(name, range=declared)  # type: ignore[arg-type]
         if isinstance(declared, list | tuple) and len(declared) >= 2:
-            names = tuple(str(item) for item in declared if isinstance(item, str) and item.strip())
-            if len(names) == len(declared):
-                if len(set(names)) < len(names):
-                    raise ConfigurationError(
-                        f"Expected different categories; got {name}={declared!r}. "
-                        "Remove the repeated."
-                    )
+            names = tuple(map(plain_name, declared))
+            if all(isinstance(item, str) for item in names):
                 return cls(name, categories=names)
         raise ConfigurationError(
             f"Expected a range (low, high), a list of at least two category names, or bool; got "
             f"{name}={declared!r}. Write for example (18, 90), ['low', 'high'], or bool."
         )
+
+    @classmethod
+    def from_plain(cls, item: dict[str, Any]) -> "Feature":
+        """Read a feature that was written as a mapping of its fields."""
+        lists = {
+            "range": item["range"] and tuple(item["range"]),
+            "categories": tuple(item["categories"]),
+        }
+        return cls(**item | lists)
 
     @property
     def num_categories(self) -> int | None:
@@ -113,12 +124,13 @@ class Feature:
         return float(value)  # type: ignore[arg-type]
 
     def _read_category(self, value: object) -> float:
-        if not isinstance(value, str) or value not in self.categories:
+        category = plain_name(value)
+        if not isinstance(category, str) or category not in self.categories:
             raise InputError(
                 f"Expected one of the categories {list(self.categories)}; got "
                 f"{self.name}={value!r}. Use a declared category, or None if it is not known."
             )
-        return float(self.categories.index(value))
+        return float(self.categories.index(category))
 
     def _read_number(self, value: object) -> float:
         assert self.range is not None

@@ -7,10 +7,9 @@ from typing import Literal, NamedTuple
 from cocobandits.policies.coco.descriptions import Learner
 from cocobandits.rewards import Rewards
 from cocobandits.study.context import Feature
-from cocobandits.study.decisions import DecisionLog, Status
 from cocobandits.study.design import StudyDesign
-from cocobandits.study.roster import ArmStatus, Roster
-from cocobandits.study.users import Users
+from cocobandits.study.events import ArmStatus
+from cocobandits.study.state import StudyState
 
 
 class ArmDescription(NamedTuple):
@@ -71,7 +70,7 @@ class Description:
             "",
             *_table(
                 ("feature", "kind", "values", "missing"),
-                [(*told[:3], str(told.num_missing)) for told in self.features],
+                [(*each[:3], str(each.num_missing)) for each in self.features],
             ),
             *([""] if self.features else []),
             f"rewards     {_rewards_in_words(self.rewards)}",
@@ -83,12 +82,12 @@ class Description:
         return "\n".join(lines)
 
 
-def describe(design: StudyDesign, roster: Roster, users: Users, log: DecisionLog) -> Description:
+def describe(state: StudyState) -> Description:
     """Put together what a study is."""
-    statuses = roster.statuses
+    design, users = state.design, state.users
     return Description(
         tuple(
-            ArmDescription(arm, statuses[arm], roster.reason(arm), floor)
+            ArmDescription(arm, state.arms[arm], state.reasons[arm], floor)
             for arm, floor in zip(design.arms, design.floors, strict=True)
         ),
         tuple(
@@ -98,9 +97,9 @@ def describe(design: StudyDesign, roster: Roster, users: Users, log: DecisionLog
         design.rewards,
         design.policy.name,
         _model(design),
-        len(users.names) - len(users.withdrawn),
-        len(log),
-        log.statuses.count(Status.REWARDED),
+        len(users) - len(users.withdrawn),
+        len(state.decisions),
+        state.statuses.count("rewarded"),
     )
 
 

@@ -4,16 +4,17 @@ An arm that is added later makes another design, of the same study.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from cocobandits.checks import check_names, is_number
+from cocobandits.checks import check_names, freeze, is_number, plain_name
 from cocobandits.errors import ConfigurationError, UnknownNameError
 from cocobandits.policies.base import Problem
 from cocobandits.policies.description import PolicySettings
+from cocobandits.policies.plain import from_plain, to_plain
 from cocobandits.policies.registry import find_policy
 from cocobandits.rewards import STANDARD_RANGE, Rewards, check_rewards
 from cocobandits.study.context import (
@@ -89,15 +90,41 @@ class StudyDesign:
                 f"context={context!r}. Write for example {{'age': (18, 90)}}, or {{}} for no "
                 "context."
             )
-        features = tuple(Feature.declare(name, declared) for name, declared in context.items())
+        names = tuple(map(plain_name, arms))
+        check_names("arm", names)  # before floors are looked up by them
         return cls(
-            tuple(arms),
-            features,
+            names,
+            tuple(Feature.declare(name, declared) for name, declared in context.items()),
             check_rewards(rewards),
             find_policy(policy),
             _as_whole(seed),
-            _read_floor(floor, tuple(arms)),
+            _read_floor(floor, names),
         )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Write the design as values that JSON can hold."""
+        others = {each.name: getattr(self, each.name) for each in fields(self)}
+        settings = {"rewards": to_plain(self.rewards), "policy": to_plain(self.policy)}
+        return others | settings | {"features": [asdict(feature) for feature in self.features]}
+
+    @classmethod
+    def from_plain(
+        cls, item: Mapping[str, Any], policies: Iterable[type[PolicySettings]] = ()
+    ) -> "StudyDesign":
+        """Read what `to_plain` wrote.
+
+        Args:
+            item: the mapping.
+            policies: classes of policies from outside the package.
+
+        Raises:
+            ConfigurationError: a part of it is refused.
+            UnknownNameError: the policy is from outside the package, and not among `policies`.
+        """
+        features = tuple(Feature.from_plain(each) for each in item["features"])
+        settings = from_plain(item["rewards"]), from_plain(item["policy"], policies)
+        floor, added = freeze(item["floor"]), freeze(item["added"])
+        return cls(tuple(item["arms"]), features, *settings, item["seed"], floor, added)
 
     @property
     def num_first_arms(self) -> int:
@@ -127,12 +154,13 @@ class StudyDesign:
         return self.rewards.centre
 
     def with_arm(self, name: str, num_decisions: int) -> "StudyDesign":
-        """Add an arm, after so many decisions.
+        """Add an arm, after this number of decisions.
 
         Raises:
             ConfigurationError: the name is refused.
         """
-        return replace(self, arms=(*self.arms, name), added=(*self.added, num_decisions))
+        arms = (*self.arms, plain_name(name))
+        return replace(self, arms=arms, added=(*self.added, num_decisions))
 
     def num_arms_at(self, decision: int) -> int:
         """Count the arms there were when a decision was made."""
@@ -196,7 +224,7 @@ def check_floor_sum(floors: tuple[float, ...]) -> None:
 
 def _as_whole(value: Any) -> Any:
     """Turn NumPy's whole numbers into plain ones, which can be stored."""
-    return int(value) if isinstance(value, np.integer) else value
+    return int(value) if isinstance(value, np.integer) and is_number(value) else value
 
 
 def _read_floor(floor: Any, arms: tuple[str, ...]) -> Any:

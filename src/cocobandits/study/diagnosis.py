@@ -20,10 +20,6 @@ from jaxtyping import Array, Float
 
 from cocobandits.errors import NumericalError, UnsupportedError
 from cocobandits.inference import smc
-from cocobandits.models.base import PopulationModel, floored_noise
-from cocobandits.models.histories import UserTable
-from cocobandits.models.linear_mixed import LinearMixedModel, mixed_model_log_evidence
-from cocobandits.models.truncated_normal import interval_log_likelihood
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.hierts import HierTS
 from cocobandits.policies.baselines.mtts import MTTS
@@ -31,16 +27,23 @@ from cocobandits.policies.coco.descriptions import CoIDS, Learner
 from cocobandits.policies.coco.policy import relearn
 from cocobandits.policies.coco.populations import Mixture, noise_prior
 from cocobandits.policies.description import PolicySettings
+from cocobandits.populations.base import PopulationModel, floored_noise
+from cocobandits.populations.hierarchy.linear_mixed import (
+    LinearMixedModel,
+    mixed_model_log_evidence,
+)
+from cocobandits.populations.truncated_normal import interval_log_likelihood
 from cocobandits.study.design import StudyDesign
 from cocobandits.types import RngKey, Scalar, Values
+from cocobandits.users.table import UserTable
 
 Candidate = Literal["nonparametric", "log-density", "mixture", "gaussian", "no-sharing"]
 
 # Twice what Kass and Raftery (1995) call very strong evidence, and more than the few nats by which
 # the particles' estimate differs between two random keys.
 LOSING_NATS = 10.0
-# Deviations of a user from the line, in standardised units: what a Gaussian population that nobody
-# was told is averaged over.
+# Deviations of a user from the line, in standardised units: a Gaussian population without given
+# settings is averaged over them.
 USER_DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 # A noise that is not known is averaged over this many values, up to so many prior deviations off.
 _NUM_NOISES, _NOISE_REACH = 341, 8.0
@@ -142,7 +145,7 @@ def diagnose(
     With `has_other_model`, the population model that was not chosen is learned now, too.
 
     Raises:
-        ConfigurationError: the nonparametric population that settings ask for is too large.
+        ConfigurationError: a population that settings ask for, or the other one, is too large.
         UnsupportedError: there is no other model for rewards of this kind.
         NumericalError: no particle can explain a user, or an evidence is not finite.
     """
@@ -159,9 +162,8 @@ def diagnose(
         log_evidence = learn_log_evidence(rng_key, model, users, learner.inference())
     learned: dict[Candidate, float] = {"nonparametric": log_evidence}
     if has_other_model:
-        is_mixture = learner.chosen(problem).name == "mixture"
-        name: Literal["log-density", "mixture"] = "log-density" if is_mixture else "mixture"
-        settings = learner.default_population if is_mixture else Mixture()
+        settings = learner.not_chosen(problem)
+        name: Candidate = "mixture" if isinstance(settings, Mixture) else "log-density"
         other = settings.model(problem, learner.num_particles)
         other_key = jax.random.fold_in(rng_key, 1)
         learned[name] = learn_log_evidence(other_key, other, users, learner.inference())
@@ -169,12 +171,12 @@ def diagnose(
 
 
 def compare(design: StudyDesign, users: UserTable, learned: Mapping[Candidate, float]) -> Diagnosis:
-    """Put the closed forms beside the log-evidences of particles.
+    """Compare the closed forms with the log-evidences of particles.
 
-    MTTS and HierTS are held to their own settings, and to the covariance that they start with where
-    they fit it: a density of rewards that it was fitted to would be no evidence. Otherwise the
-    Gaussian candidate has a line per arm, MTTS's default deviation of coefficients, and an evidence
-    averaged over `USER_DEVIATIONS`.
+    MTTS and HierTS keep their own settings, and the initial covariance where they fit one: a
+    density of rewards that it was fitted to would be no evidence. Otherwise the Gaussian candidate
+    has a line per arm, MTTS's default deviation of coefficients, and an evidence averaged over
+    `USER_DEVIATIONS`.
 
     Raises:
         NumericalError: an evidence is not finite.

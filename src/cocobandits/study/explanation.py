@@ -1,25 +1,27 @@
 """What a study says about its beliefs, per arm and user.
 
 The variance of a user's next reward has three parts, by the law of total variance over particles
-(paper, "Sources of Uncertainty"): the noise of a reward, what is not known about this person, and
-what is not known about the population.
+(paper, "Sources of Uncertainty"): the noise of a reward, the uncertainty about this person, and the
+uncertainty about the population.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
-from cocobandits.inference.weights import average
-from cocobandits.models.base import Belief, Hyperparameters
 from cocobandits.policies.base import Readings
 from cocobandits.policies.coco.acquisition import Motives
+from cocobandits.populations.base import Belief, Hyperparameters
 from cocobandits.rewards import STANDARD_RANGE
 from cocobandits.study.context import FEATURE_RANGE
 from cocobandits.study.design import StudyDesign
-from cocobandits.types import ArmValues, ArmVector, FloatVector, LogWeights, Scalar, Values
+from cocobandits.study.events import ArmStatus
+from cocobandits.types import FloatVector
+
+FloatTable = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 _INTERVAL = (0.05, 0.95)
 
@@ -38,12 +40,12 @@ class Uncertainty(NamedTuple):
 
 
 class Motive(NamedTuple):
-    """What an arm costs and tells, and what its probability is for.
+    """Cost and information of an arm, and what its probability is for.
 
     Attributes:
         regret: reward that pulling the arm now is expected to lose.
-        about_person: nats that its reward would tell about this user's best arm.
-        about_population: nats that its reward would tell about the population.
+        about_person: information in its reward about this user's best arm, in nats.
+        about_population: information in its reward about the population, in nats.
         for_reward: its probability if only reward counted.
         for_person: what is added, or taken away, in order to know this user.
         for_population: what is added, or taken away, for later users; the three sum to the
@@ -67,8 +69,8 @@ class ArmExplanation(NamedTuple):
     """What is believed about one arm for one user; `interval` covers 90 % of the belief.
 
     The best arm is the one with the highest mean, or the lowest if lower rewards are better, of all
-    arms. `motive` is None for policies that do not weigh information against reward, and for arms
-    that are not active.
+    arms, also of those that are suspended or withdrawn: `status` says which are. `motive` is None
+    for policies that do not weigh information against reward, and for arms that are not active.
     """
 
     mean: float
@@ -76,11 +78,12 @@ class ArmExplanation(NamedTuple):
     best_probability: float
     uncertainty: Uncertainty
     motive: Motive | None
+    status: ArmStatus = "active"
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is believed about every arm for one user. Prints as a table."""
+    """What is believed about every arm for one user. Prints as a table that marks inactive arms."""
 
     user: str
     arms: dict[str, ArmExplanation]
@@ -92,30 +95,31 @@ class Explanation:
         width = self._width()
         head = f"{'arm':<{width}}  {'mean':>8}  {'90 % interval':>19}  {'P(best)':>7}"
         lines = [f"{head}  {'noise':>8}  {'person':>8}  {'population':>10}  {'total':>8}"]
-        for arm, told in self.arms.items():
-            low, high = told.interval
-            noise, person, population = told.uncertainty
+        for arm, belief in self.arms.items():
+            low, high = belief.interval
+            noise, person, population = belief.uncertainty
+            mark = "" if belief.status == "active" else f"  {belief.status}"
             lines.append(
-                f"{arm:<{width}}  {told.mean:8.3g}  {low:8.3g} to {high:7.3g}  "
-                f"{told.best_probability:7.3f}  {noise:8.3g}  {person:8.3g}  {population:10.3g}"
-                f"  {told.uncertainty.total:8.3g}"
+                f"{arm:<{width}}  {belief.mean:8.3g}  {low:8.3g} to {high:7.3g}  "
+                f"{belief.best_probability:7.3f}  {noise:8.3g}  {person:8.3g}  {population:10.3g}"
+                f"  {belief.uncertainty.total:8.3g}{mark}"
             )
         return lines
 
     def _motives(self) -> list[str]:
-        """List what each active arm would cost and tell, and what its probability is made of."""
-        if all(told.motive is None for told in self.arms.values()):
+        """List the cost and the information of active arms, and the parts of their probability."""
+        if all(belief.motive is None for belief in self.arms.values()):
             return []
         width = self._width()
         lines = [
             "",
-            f"{'':<{width}}  {'expected':>8}  {'nats told about':>19}  "
+            f"{'':<{width}}  {'expected':>8}  {'information (nats)':>19}  "
             f"{'probability of being chosen':>39}",
             f"{'arm':<{width}}  {'loss':>8}  {'user':>8}  {'population':>9}  "
             f"{'total':>7}  {'reward':>7} + {'user':>7} + {'later users':>11}",
         ]
-        for arm, told in self.arms.items():
-            motive = told.motive
+        for arm, belief in self.arms.items():
+            motive = belief.motive
             if motive is None:
                 continue
             lines.append(
@@ -131,16 +135,18 @@ class Explanation:
 
 
 class _Summary(NamedTuple):
-    noise_variance: Scalar
-    mean: ArmVector
-    variance: ArmVector
-    best_probability: ArmVector
-    values: Values
-    cumulative: ArmValues
+    """Of one particle as JAX computes it, and then of all of them in NumPy."""
+
+    noise_variance: Any
+    mean: Any
+    variance: Any
+    best_probability: Any
+    values: Any
+    cumulative: Any
 
 
 def read_summary(belief: Belief) -> _Summary:
-    """Read off a belief what an explanation needs."""
+    """Compute the numbers of an explanation from a belief."""
     values = belief.values()
     return _Summary(
         jnp.asarray(belief.reward_noise, dtype=float) ** 2,
@@ -153,15 +159,24 @@ def read_summary(belief: Belief) -> _Summary:
 
 
 def explain(
-    user: str, design: StudyDesign, readings: Readings, motives: dict[int, Motive]
+    user: str,
+    design: StudyDesign,
+    readings: Readings,
+    motives: dict[int, Motive],
+    statuses: Mapping[str, ArmStatus] | None = None,
 ) -> Explanation:
-    """Average over particles and split the variance into its three parts."""
-    weights, summary = readings.log_weights, readings.values
-    mean = average(weights, summary.mean)
-    person = average(weights, summary.variance)
-    noise = average(weights, _noise_variance(design, summary))
-    population = average(weights, (summary.mean - mean[None, :]) ** 2)
-    best = average(weights, summary.best_probability)
+    """Average over particles and split the variance into its three parts.
+
+    Without statuses, all arms are active.
+    """
+    # NumPy's: every small function of JAX is compiled.
+    weights = _normalised(np.asarray(readings.log_weights))
+    summary = _Summary(*map(np.asarray, readings.values))
+    mean = weights @ summary.mean
+    person = weights @ summary.variance
+    noise = weights @ _noise_variance(design, summary)
+    population = weights @ (summary.mean - mean) ** 2
+    best = weights @ summary.best_probability
     values, cumulative = _average_cumulative(weights, summary)
     unit = design.scale**2
     arms = {}
@@ -178,26 +193,25 @@ def explain(
                 float(population[number]) / unit,
             ),
             motives.get(number),
+            "active" if statuses is None else statuses[arm],
         )
     return Explanation(user, arms)
 
 
-def _noise_variance(design: StudyDesign, summary: _Summary) -> Float[Array, "particle arm"]:
-    """Tell each arm's variance of a reward around its mean, particle by particle."""
+def _noise_variance(design: StudyDesign, summary: _Summary) -> FloatTable:
+    """Compute the variance of a reward around the mean of its arm, per particle."""
     if design.rewards.kind == "bernoulli":
         # E[(high - μ)(μ - low)]: rewards are one end of the range or the other.
         low, high = STANDARD_RANGE
         return (high - summary.mean) * (summary.mean - low) - summary.variance
-    return jnp.broadcast_to(summary.noise_variance[:, None], summary.mean.shape)
+    return np.broadcast_to(summary.noise_variance[:, None], summary.mean.shape)
 
 
-def _average_cumulative(
-    weights: LogWeights, summary: _Summary
-) -> tuple[FloatVector, np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
+def _average_cumulative(weights: FloatVector, summary: _Summary) -> tuple[FloatVector, FloatTable]:
     """Average the particles' distribution functions, at values they share."""
-    values, cumulative = np.asarray(summary.values), np.asarray(summary.cumulative)
+    values, cumulative = summary.values, summary.cumulative
     if np.all(values == values[:1]):
-        return values[0], np.asarray(average(weights, summary.cumulative))
+        return values[0], np.tensordot(weights, cumulative, axes=1)
     # Particles with a noise of their own lay out their own values.
     common = np.sort(values.ravel())[:: len(values)]
     shared = np.stack(
@@ -206,13 +220,18 @@ def _average_cumulative(
             for places, rows in zip(values, cumulative, strict=True)
         ]
     )
-    return common, np.asarray(average(weights, jnp.asarray(shared)))
+    return common, np.tensordot(weights, shared, axes=1)
+
+
+def _normalised(log_weights: FloatVector) -> FloatVector:
+    weights = np.exp(log_weights - log_weights.max())
+    return weights / weights.sum()
 
 
 def motives_of(
     design: StudyDesign, arms: tuple[int, ...], motives: Motives | None
 ) -> dict[int, Motive]:
-    """Bring what speaks for some arms to units of reward; nothing if the policy cannot tell."""
+    """Convert motives to units of reward; nothing if the policy weighs no information."""
     if motives is None:
         return {}
     columns = np.stack([np.asarray(part) for part in motives], axis=1).tolist()

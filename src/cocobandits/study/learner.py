@@ -1,11 +1,18 @@
-"""What a study has learned: the table of users, the policy and its state.
+"""What a study has learned: the table of users, the policy and its state. A learner never changes.
 
-Owns updates, their numbers, random keys, and moves in the foreground or background. A key derives
-from (seed, purpose, sequence number). Knows users and arms by their numbers alone.
+Every method returns another learner, so a refused update leaves nothing behind. Keys derive from
+(seed, purpose, sequence number). Knows users and arms by their numbers alone.
+
+Moves elsewhere: every update is then a reweighting alone. Where one asks for moves, the learner
+keeps the state before it and all that follows (`Due`). `moved` computes the update with its moves,
+wherever that is done, and `adopted` carries the result through what followed, in the same order and
+by reweighting alone. The first update on the way that asks for moves again is the next one due. So
+the trajectory is bit-identical to that of moves in the foreground; only decisions made while moves
+are pending use different particles.
 """
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -14,69 +21,74 @@ import numpy as np
 
 from cocobandits.errors import NumericalError
 from cocobandits.inference.smc import SmcInfo
-from cocobandits.models.histories import Change, UserTable
-from cocobandits.policies.base import Arms, History, Policy, Step
-from cocobandits.study.background import Adoption, BackgroundMoves, Moves, Update, plan_for
+from cocobandits.policies.base import Arms, History, Policy
+from cocobandits.policies.recipe import Moved, Recipe
 from cocobandits.study.completion import Points
 from cocobandits.study.design import StudyDesign
-from cocobandits.study.moving_process import MOVING_PROCESS
-from cocobandits.study.recipe import Recipe
-from cocobandits.types import FloatVector, PossibleContext, RngKey, Scalar
+from cocobandits.types import FloatVector, RngKey, Scalar
+from cocobandits.users.table import Change, UserTable
 
-# Arm and standardised reward of a decision; None if it has none, or its user has withdrawn.
-RewardOf = Callable[[int], tuple[int, float] | None]
 PURPOSES = {"start": 0, "decide": 1, "update": 2, "diagnose": 3, "arm": 4}
 
 
-class Arrival(NamedTuple):
-    """An enrolment, if the decision is -1, or the first reward of a decision.
+class Update(NamedTuple):
+    """A change of a user's statistics or context, with its number and key."""
+
+    number: int
+    rng_key: RngKey
+    change: Change
+
+
+class Due(NamedTuple):
+    """Moves that an update asked for.
 
     Attributes:
-        user: number of the user.
-        decision: number of the decision.
-        update: number of the update that learned the reward.
+        update: the one that did.
+        state: of the policy before it.
+        since: what followed: updates, and the table of users after each enrolment.
     """
 
-    user: int
-    decision: int = -1
-    update: int = -1
-
-
-class Memory(NamedTuple):
-    """What a learner needs to go on."""
-
-    users: UserTable
+    update: Update
     state: Any
-    num_updates: int
-    adoptions: list[Adoption]
-    arrivals: list[Arrival]
+    since: tuple[Update | UserTable, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
 class Learner:
     """A policy, its state, and the table of users that it learns from.
 
-    Args:
-        design: of the study.
-        moves: where particles are moved, or the record to repeat.
-
-    Raises:
-        ConfigurationError: the policy cannot be built as designed.
+    Attributes:
+        base_key: that all others derive from.
+        policy: for the arms there are.
+        users: contexts and statistics.
+        state: of the policy.
+        is_moving: whether updates move particles themselves.
+        num_updates: changes learned so far.
+        health: diagnostics of the last update, or of the moves adopted since.
+        due: moves that are due; None without any.
     """
 
-    def __init__(self, design: StudyDesign, moves: Moves) -> None:
-        self._plan = plan_for(moves)
-        self._base_key = jax.random.key(design.seed)
-        self.design = design
-        self.policy: Policy[Any] = Recipe.of(design).policy()
-        self.users = UserTable.empty(len(design.features), len(design.arms))
-        self.state: Any = self.policy.init(self.key("start", 0))
-        self.num_updates = 0
-        self.health: SmcInfo | None = None
-        self.adoptions: list[Adoption] = []
-        self.arrivals: list[Arrival] = []
+    base_key: RngKey
+    policy: Policy[Any]
+    users: UserTable
+    state: Any
+    is_moving: bool
+    num_updates: int = 0
+    health: SmcInfo | None = None
+    due: Due | None = None
+
+    @classmethod
+    def start(cls, design: StudyDesign, is_moving: bool) -> "Learner":
+        """Make the learner of a study in which nobody has enrolled.
+
+        Raises:
+            ConfigurationError: the policy cannot be built as designed.
+        """
+        base_key, policy = jax.random.key(design.seed), recipe_of(design).policy()
+        users = UserTable.empty(len(design.features), len(design.arms))
+        state = policy.init(_derive(base_key, PURPOSES["start"], 0))
         # Without particles there is nothing to move.
-        is_moving = moves != "foreground" and design.policy.is_learner
-        self.background = self._moves() if is_moving else None
+        return cls(base_key, policy, users, state, is_moving or not design.policy.is_learner)
 
     @property
     def log_evidence(self) -> float | None:
@@ -85,7 +97,7 @@ class Learner:
 
     def key(self, purpose: str, sequence: int) -> RngKey:
         """Derive the key of one draw."""
-        return _derive(self._base_key, PURPOSES[purpose], sequence)
+        return _derive(self.base_key, PURPOSES[purpose], sequence)
 
     def draw(self, sequence: int) -> float:
         """Draw the uniform number of a decision."""
@@ -97,7 +109,7 @@ class Learner:
         Raises:
             NumericalError: the policy's probabilities are not a distribution.
         """
-        weights = np.zeros(len(self.design.arms))
+        weights = np.zeros(self.policy.problem.num_arms)
         if len(arms) == 1:
             weights[list(arms)] = 1.0
             return weights
@@ -107,130 +119,95 @@ class Learner:
         if not (np.all(found >= 0) and 0.99 < found.sum() < 1.01):
             raise NumericalError(
                 f"Expected probabilities that sum to one; got {found.tolist()} from "
-                f"policy={self.design.policy.name!r}. Check that range and noise fit the rewards."
+                f"policy={self.policy.settings.name!r}. Check that range and noise fit the rewards."
             )
         weights[list(arms)] = found / found.sum()
         return weights
 
-    def enrol(self, context: FloatVector | Points) -> None:
+    def enrolled(self, context: FloatVector | Points) -> "Learner":
         """Add a user without rewards."""
         users = self.users.append(jnp.asarray(context))
-        self.state = self.policy.enrol(self.state, users)
-        self.users = users
-        self.arrivals.append(Arrival(int(users.num_users) - 1))
-        if self.background is not None:
-            self.background.enrol(users)
+        return replace(
+            self,
+            users=users,
+            state=self.policy.enrol(self.state, users),
+            due=self.due and self.due._replace(since=(*self.due.since, users)),
+        )
 
-    def add(self, decision: int, change: Change, num_decisions: int) -> None:
-        """Learn the first reward of a decision.
-
-        Raises:
-            NumericalError: no particle can explain the reward, or moves in the background failed.
-        """
-        arrival = Arrival(int(change.user), decision, self.num_updates)
-        self._update(change, num_decisions, None)
-        self.arrivals.append(arrival)
-
-    def revise(self, change: Change, num_decisions: int, reward_of: RewardOf) -> None:
-        """Learn any other change; `reward_of` has all rewards after it.
+    def updated(self, change: Change, history: Callable[[], History] | None = None) -> "Learner":
+        """Learn one further reward, or any other change if all rewards after it are given.
 
         Raises:
-            NumericalError: no particle can explain the change, or moves in the background failed.
+            NumericalError: no particle can explain the change.
         """
-        self._update(change, num_decisions, self.history(reward_of))
-
-    def history(self, reward_of: RewardOf) -> History:
-        """List enrolments and rewards in the order they came in; decisions of None are left out."""
-        steps = []
-        for user, decision, update in self.arrivals:
-            if decision < 0:
-                steps.append(Step(self._base_key, user))
-            elif (given := reward_of(decision)) is not None:
-                steps.append(Step(self.key("update", update), user, *given))
-        return History(self.key("start", 0), tuple(steps))
-
-    def _update(self, change: Change, num_decisions: int, history: History | None) -> None:
-        key = self.key("update", self.num_updates)
-        if self.background is None:
-            learned = (
-                self.policy.update(key, self.state, change)
-                if history is None
-                else self.policy.revise(key, self.state, change, history)
-            )
+        update = Update(self.num_updates, self.key("update", self.num_updates), change)
+        due = self.due
+        if not self.is_moving:
+            state, health, is_due = self.policy.reweigh(update.rng_key, self.state, change)
+            if due is not None:
+                due = due._replace(since=(*due.since, update))
+            elif is_due:
+                due = Due(update, self.state)
+        elif history is None:
+            state, health = self.policy.update(update.rng_key, self.state, change)
         else:
-            self.adopt(num_decisions)
-            self.background.raise_failure()
-            learned = self.background.learn(self.state, Update(self.num_updates, key, change))
-        self.state, self.health = learned
-        self.users = change.applied()
-        self.num_updates += 1
+            state, health = self.policy.revise(update.rng_key, self.state, change, history())
+        return replace(
+            self,
+            users=change.applied(),
+            state=state,
+            health=health,
+            num_updates=self.num_updates + 1,
+            due=due,
+        )
 
-    def add_arm(self, design: StudyDesign, num_decisions: int, reward_of: RewardOf) -> None:
-        """Go on with a design that has one more arm; moves under way are waited for.
+    def moved(self) -> Moved:
+        """Compute the update whose moves are due.
+
+        Raises:
+            NumericalError: no particle can explain it.
+        """
+        assert self.due is not None
+        update = self.due.update
+        return self.policy.update(update.rng_key, self.due.state, update.change)
+
+    def adopted(self, moved: Moved) -> "Learner":
+        """Carry particles through what followed their moves, and put them in use.
+
+        Raises:
+            NumericalError: no particle can explain what followed.
+        """
+        assert self.due is not None
+        (state, health), following = moved, None
+        for number, event in enumerate(self.due.since):
+            if isinstance(event, UserTable):
+                state = self.policy.enrol(state, event)
+                continue
+            after, _, is_due = self.policy.reweigh(event.rng_key, state, event.change)
+            if is_due and following is None:
+                following = Due(event, state, self.due.since[number + 1 :])
+            state = after
+        return replace(self, state=state, health=health, due=following)
+
+    def without_due(self) -> "Learner":
+        """Give up moves that are due; the particles stay reweighted."""
+        return replace(self, due=None)
+
+    def with_arm(self, history: History) -> "Learner":
+        """Add an arm, the last, which has its prior.
 
         Raises:
             UnsupportedError: the policy was configured for the present arms.
-            NumericalError: moves in the background failed.
         """
-        self.catch_up(num_decisions)
-        key = self.key("arm", len(design.arms) - 1)
         users = self.users.with_arm()
-        self.policy, self.state = self.policy.add_arm(
-            key, self.state, users, self.history(reward_of)
-        )
-        self.design, self.users = design, users
-        if self.background is not None:
-            self.background = self._moves()
+        key = self.key("arm", self.policy.problem.num_arms)
+        policy, state = self.policy.add_arm(key, self.state, users, history)
+        return replace(self, policy=policy, users=users, state=state)
 
-    def adopt(self, num_decisions: int, is_waiting: bool = False) -> None:
-        """Take over moves that are done.
 
-        Raises:
-            ConflictError: the calls are not those of the study that is repeated.
-        """
-        if self.background is not None:
-            now = self.num_updates, num_decisions
-            while (adopted := self.background.adopt(*now, is_waiting=is_waiting)) is not None:
-                self.state, self.health = adopted
-
-    def catch_up(self, num_decisions: int) -> None:
-        """Wait for moves and adopt them, until none are due.
-
-        Raises:
-            NumericalError: moves failed, now or before.
-        """
-        if self.background is not None:
-            self.adopt(num_decisions, is_waiting=True)
-            self.background.raise_failure()
-
-    def remember(self) -> Memory:
-        """List what is needed to go on."""
-        return Memory(self.users, self.state, self.num_updates, self.adoptions, self.arrivals)
-
-    def recall(self, memory: Memory) -> None:
-        """Go on from where another learner of the same design was."""
-        self.users, self.state = memory.users, memory.state
-        self.num_updates = memory.num_updates
-        self.adoptions += memory.adoptions
-        self.arrivals += memory.arrivals
-
-    def fork(self) -> "Learner":
-        """Return a learner that goes on from here; what it learns changes nothing in this one.
-
-        Moves that are under way here are not waited for.
-        """
-        fork = Learner(self.design, "foreground" if self.background is None else "background")
-        fork.recall(self.remember()._replace(adoptions=[]))
-        return fork
-
-    def template(self, points: PossibleContext | None) -> tuple[UserTable, Any]:
-        """Return users and a state that have the shapes of any other; with points if asked for."""
-        users = self.users if points is None else self.users.append(points)
-        return users, self.state if points is None else self.policy.enrol(self.state, users)
-
-    def _moves(self) -> BackgroundMoves:
-        move = partial(MOVING_PROCESS.update, self.design)
-        return BackgroundMoves(self.policy, move, self.adoptions, self._plan)
+def recipe_of(design: StudyDesign) -> Recipe:
+    """Read from a design what a policy is built from."""
+    return Recipe(design.first_problem(), design.policy, len(design.added))
 
 
 @jax.jit

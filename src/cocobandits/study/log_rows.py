@@ -3,37 +3,37 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from cocobandits.study.decisions import DecisionLog, Status, make_id
+from cocobandits.logs.table import LogRow
 from cocobandits.study.design import StudyDesign
-from cocobandits.study.log_table import LogRow
-from cocobandits.study.users import Users
+from cocobandits.study.state import StudyState
 
 
-def log_rows(design: StudyDesign, users: Users, log: DecisionLog) -> Iterator[LogRow]:
+def log_rows(state: StudyState) -> Iterator[LogRow]:
     """List all decisions in their order, with what is known of their users now."""
-    served: Counter[int] = Counter()
-    for number, user in enumerate(log.users):
-        status, arm = Status(log.statuses[number]), log.arms[number]
+    served: Counter[str] = Counter()
+    arms = state.design.arms
+    for made, status in zip(state.decisions, state.statuses, strict=True):
+        reward = state.rewards.get(made.decision)
         yield LogRow(
-            make_id(number),
-            users.names[user],
-            served[user],
-            design.arms[arm],
-            log.probabilities[number][arm],
-            log.draws[number],
-            log.rewards[number] if status == Status.REWARDED else None,
-            status.name.lower(),
-            users.names[user] in users.withdrawn,
-            log.probabilities[number],
-            log.weights[number],
-            log.eligible[number],
-            users.show(user),
+            made.decision,
+            made.user,
+            served[made.user],
+            made.arm,
+            made.probabilities[arms.index(made.arm)],
+            made.draw,
+            None if reward is None else reward.value,
+            status,
+            made.user in state.users.withdrawn,
+            made.probabilities,
+            made.weights,
+            tuple(arm in made.eligible for arm in arms[: len(made.weights)]),
+            state.users.show(state.users.number(made.user)),
         )
-        served[user] += 1
+        served[made.user] += 1
 
 
 def log_metadata(design: StudyDesign) -> dict[str, str]:
-    """Say what somebody who reads the log alone has to know of the study."""
+    """List what somebody who reads the log alone has to know of the study."""
     return {
         "policy": design.policy.name,
         "seed": str(design.seed),

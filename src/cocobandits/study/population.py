@@ -1,4 +1,4 @@
-"""What a study says about its population: densities of arm means of somebody new."""
+"""The learned population of a study: densities of a new user's arm means."""
 
 import itertools
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from cocobandits.models.base import Belief
+from cocobandits.populations.base import Belief
 from cocobandits.study.design import StudyDesign
 from cocobandits.types import FloatVector
 
@@ -34,7 +34,7 @@ class Population:
 def describe_population(
     design: StudyDesign, belief: Belief, mean_range: tuple[float, float]
 ) -> Population:
-    """Turn a belief about somebody new into densities on bins over the range of arm means."""
+    """Turn the belief about a new user into densities on bins over the range of arm means."""
     standard = jnp.linspace(*mean_range, _NUM_BINS + 1)
     pairs = tuple(itertools.combinations(range(len(design.arms)), 2))
     marginals, joints = _read_bins(belief, standard, pairs)

@@ -1,50 +1,96 @@
 """One study in this process: enrol, decide, reward; arms that come and go; storage.
 
-Owns what may be done when, and open decisions. Every method either does all of its work or raises
-and changes nothing. The same calls with the same seed give the same decisions, bit for bit.
+Every verb is a rule that checks the call and computes an event (`rules.py`), and a case of the fold
+that takes it in (`state.py`). It does all of its work, or raises and changes nothing, but for moves
+that are done by then: it adopts these first. Queries read and change nothing. The same calls with
+the same seed give the same decisions, bit for bit. One lock guards every public method, so a study
+may be shared between threads.
 """
 
+import json
 import logging
-import math
-from collections.abc import Sequence
-from copy import deepcopy
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import datetime
+from functools import wraps
 from pathlib import Path
+from threading import RLock
+from typing import Any, NamedTuple, TypeVar
 
-import jax.numpy as jnp
-import numpy as np
-
-from cocobandits.checks import MOST_CHARACTERS, is_name
-from cocobandits.errors import ConflictError, InputError, brief
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Change
+from cocobandits.checks import MOST_CHARACTERS, is_name, plain_name, read_path
+from cocobandits.errors import (
+    CocoError,
+    ConfigurationError,
+    ConflictError,
+    InputError,
+    NumericalError,
+    brief,
+)
 from cocobandits.notice import NOTICE
+from cocobandits.persistence import archive
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import check_classes
+from cocobandits.policies.recipe import Moved
 from cocobandits.rewards import Rewards
-from cocobandits.study import storage
-from cocobandits.study.background import Moves, plan_for
-from cocobandits.study.completion import NUM_POINTS
-from cocobandits.study.context import ContextDeclaration, ContextValues, read_context
-from cocobandits.study.decisions import (
-    Chances,
-    Decision,
-    DecisionLog,
-    Status,
-    choose_arm,
-    make_id,
-)
-from cocobandits.study.design import Floor, StudyDesign, check_floor_sum
-from cocobandits.study.learner import Learner, RewardOf
-from cocobandits.study.questions import Questions
-from cocobandits.study.roster import Roster, raise_to_floors
-from cocobandits.study.users import Users
+from cocobandits.study import events, rules
+from cocobandits.study.context import ContextDeclaration, ContextValues
+from cocobandits.study.design import Floor, StudyDesign
+from cocobandits.study.events import Event, MoveMode, Started
+from cocobandits.study.learner import recipe_of
+from cocobandits.study.queries import Decision, Queries
+from cocobandits.study.replay import fold, listed
+from cocobandits.study.snapshot import restore, take_snapshot
+from cocobandits.study.state import StudyState
+from cocobandits.study.verification import Difference, verify_events
 from cocobandits.study.warm_up import rehearse
-from cocobandits.types import PossibleContext
+from cocobandits.workers.moves import Mover, ProcessMover
 
 _LOG = logging.getLogger(__name__)
+C = TypeVar("C", bound=type)
+At = datetime | str | None
 
 
-class Study(Questions):
+def guarded(cls: C) -> C:
+    """Let one thread at a time into the public methods and properties of a class."""
+
+    def hold(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def held(self: Any, *arguments: Any, **named: Any) -> Any:
+            with self._lock:
+                return method(self, *arguments, **named)
+
+        return held
+
+    for kind in cls.__mro__[:-1]:
+        for name, member in vars(kind).items():
+            if name.startswith("_") or (name in vars(cls) and kind is not cls):
+                continue
+            if isinstance(member, property):
+                assert member.fget is not None
+                setattr(cls, name, property(hold(member.fget)))
+            elif callable(member) and not isinstance(member, type):
+                setattr(cls, name, hold(member))
+    return cls
+
+
+class Moving(NamedTuple):
+    """Moves under way: the number of the update that asked for them, and their result."""
+
+    update: int
+    result: Future[Moved]
+
+
+class Failure(NamedTuple):
+    """Moves that failed, and why."""
+
+    update: int
+    error: BaseException
+
+
+@guarded
+class Study(Queries):
     """Serve users one arm at a time, and learn from all of them.
 
     Args:
@@ -55,10 +101,14 @@ class Study(Questions):
         policy: settings of a policy, for example `CoIDS(steps_per_user=5)`, or the name of one with
             its default settings; see `cocobandits.policy_names`.
         floor: least probability of every arm that can be chosen, or a mapping from arm to that.
-        seed: fixes every decision.
+        seed: fixes every decision; None draws one from the operating system, which the first event
+            records.
         moves: "foreground" moves particles within the reward that makes it due; "background" does
-            so in another process, while rewards and decisions go on; the `adoptions` of a study
-            that ran in the background repeat it.
+            so in another process, while rewards and decisions go on; a `ProcessMover` is a
+            background that several studies share.
+
+    Verbs take `at`, the time as its caller says it, and `request_id`: a request that is repeated
+    gets the first answer.
 
     Raises:
         ConfigurationError: the design is refused; the message says what to change.
@@ -72,24 +122,36 @@ class Study(Questions):
         rewards: Rewards,
         policy: PolicySettings | str = "coids",
         floor: Floor = 0.0,
-        seed: int = 0,
-        moves: Moves = "foreground",
+        seed: int | None = None,
+        moves: MoveMode | Mover = "foreground",
+        *,
+        at: At = None,
     ) -> None:
-        design = StudyDesign.declare(arms, context, rewards, policy, floor, seed)
-        learner, users = Learner(design, moves), Users(design.features)
-        self._begin(learner, users, Roster(design.arms), DecisionLog())
+        mode = _mode(moves)
+        drawn = secrets.randbits(63) if seed is None else seed
+        design = StudyDesign.declare(arms, context, rewards, policy, floor, drawn)
+        started = Started(design, mode, seq=0, at=_read_time(at))
+        self._begin(StudyState.start(started), [started], moves)
         self._announce_model()
 
-    def _begin(self, learner: Learner, users: Users, roster: Roster, log: DecisionLog) -> None:
-        NOTICE.watch("10 to 40 s" if learner.design.policy.is_learner else "a few seconds")
-        self._learner, self._users, self._roster, self._log = learner, users, roster, log
-        self._open = {
-            log.users[number]: number
-            for number, status in enumerate(log.statuses)
-            if status == Status.OPEN and users.names[log.users[number]] not in users.withdrawn
-        }
+    def _begin(self, state: StudyState, past: Iterable[Event], moves: MoveMode | Mover) -> None:
+        NOTICE.watch("10 to 40 s" if state.design.policy.is_learner else "a few seconds")
+        self._lock = RLock()
+        self._state, self._events = state, list(past)
+        here = ProcessMover() if moves == "background" else None
+        self._mover: Mover | None = here if isinstance(moves, str) else moves
+        self._moving: Moving | None = None
+        self._failure: Failure | None = None
+        self._start_moves()
 
-    def enrol(self, user: str, context: ContextValues | None = None) -> None:
+    def enrol(
+        self,
+        user: str,
+        context: ContextValues | None = None,
+        *,
+        at: At = None,
+        request_id: str | None = None,
+    ) -> None:
         """Add a user; the same user with the same context again is harmless.
 
         Missing features (None or absent) are integrated out over the values seen in other users.
@@ -101,12 +163,11 @@ class Study(Questions):
             UnknownNameError: a feature was never declared.
             ConflictError: the user is enrolled with another context, or has withdrawn.
         """
-        read = read_context(self.design.features, {} if context is None else context)
-        if not self._users.is_known(user, read):
-            self._learner.enrol(self._users.complete(read, len(self._users.contexts)))
-            self._users.add(user, read)
+        self._do(rules.enrol, {"user": user, "context": context}, at, request_id)
 
-    def update_context(self, user: str, context: ContextValues) -> None:
+    def update_context(
+        self, user: str, context: ContextValues, *, at: At = None, request_id: str | None = None
+    ) -> None:
         """Add values that were missing so far; the same values again are harmless.
 
         The user's rewards are learned again at the context known now.
@@ -118,16 +179,17 @@ class Study(Questions):
             NumericalError: no particle can explain the rewards there, or moves in the background
                 failed.
         """
-        number = self._users.find(user)
-        filled = self._users.with_late(user, context)
-        if filled is None:
-            return
-        table, completed = self._learner.users, jnp.asarray(self._users.complete(filled, number))
-        change = Change.of(table, number, table.of(number)[1], completed)
-        self._learner.revise(change, len(self._log), self._reward_of)
-        self._users.replace(number, filled)
+        given = {"user": user, "context": context}
+        self._do(rules.update_context, given, at, request_id)
 
-    def decide(self, user: str, eligible: Sequence[str] | None = None) -> Decision:
+    def decide(
+        self,
+        user: str,
+        eligible: Sequence[str] | None = None,
+        *,
+        at: At = None,
+        request_id: str | None = None,
+    ) -> Decision:
         """Choose an arm for a user; an open decision is returned again, never drawn twice.
 
         The choice is made among the arms that are active and, if a list is given, eligible, as if
@@ -137,23 +199,33 @@ class Study(Questions):
             InputError: none of the eligible arms is active, or they are no list.
             UnknownNameError: the user is not enrolled, or an arm is not known.
             NumericalError: the policy's probabilities are not a distribution.
-            ConflictError: no arm is active, the arm of the open decision is not eligible, or the
-                calls are not those of the study that is repeated.
+            ConflictError: no arm is active, or the arm of the open decision is not eligible.
         """
-        number = self._users.find(user)
-        self._roster.check_eligible(eligible)
-        if number not in self._open:
-            self._open[number] = self._decide(number, eligible)
-        decision = self.decision(make_id(self._open[number]))
-        if eligible is not None and decision.arm not in eligible:
-            raise ConflictError(
-                f"Expected the arm of the open decision to be eligible; got arm={decision.arm!r} "
-                f"of decision={decision.id!r}, which is not among {sorted(eligible)}. Use "
-                f"close({decision.id!r}) first if that arm will not be given."
-            )
-        return decision
+        given = {"user": user, "eligible": eligible}
+        event = self._do(rules.decide, given, at, request_id)
+        made = self._open_decision(user) if event is None else event.decision
+        return self.decision(made)
 
-    def reward(self, decision_id: str, value: float) -> None:
+    def decide_many(
+        self, users: Sequence[str], eligible: Sequence[str] | None = None, *, at: At = None
+    ) -> list[Decision]:
+        """Choose an arm for each of several users, or for none of them if a call is refused.
+
+        Raises:
+            InputError: the users are no list, or as `decide` does.
+            UnknownNameError, NumericalError, ConflictError: as `decide` does.
+        """
+        if isinstance(users, str) or not isinstance(users, list | tuple):
+            raise InputError(
+                f"Expected a list of users; got users={brief(users)}. Use decide() for one."
+            )
+        for user in users:
+            rules.check_can_decide(self._state, user, eligible)
+        return [self.decide(user, eligible, at=at) for user in users]
+
+    def reward(
+        self, decision_id: str, value: float, *, at: At = None, request_id: str | None = None
+    ) -> None:
         """Record the reward of a decision, however late; the same value twice is harmless.
 
         It counts whatever has become of its arm.
@@ -164,71 +236,58 @@ class Study(Questions):
             UnknownNameError: there is no such decision.
             NumericalError: no particle can explain the reward, or moves in the background failed.
         """
-        number = self._find_live(decision_id)
-        standardised = self.design.standardise(value)
-        status = self._log.statuses[number]
-        if status == Status.REWARDED and self._log.rewards[number] == float(value):
-            return
-        if status in (Status.REWARDED, Status.RETRACTED):
-            raise ConflictError(
-                f"Expected a decision without reward; got decision={decision_id!r}, "
-                f"{self._log.describe(number)}. Use correct({decision_id!r}, {value!r}) to "
-                "replace it."
-            )
-        user, arm = self._log.users[number], self._log.arms[number]
-        change = Change.adding(self._learner.users, user, arm, standardised, self._context(user))
-        self._learner.add(number, change, len(self._log))
-        self._settle(number, Status.REWARDED, float(value))
+        given = {"decision": decision_id, "value": value}
+        self._do(rules.reward, given, at, request_id)
 
-    def correct(self, decision_id: str, value: float | None) -> None:
-        """Replace a recorded reward by another value, or take it back with None.
+    def observe(
+        self,
+        user: str,
+        arm: str,
+        value: float,
+        *,
+        at: At = None,
+        request_id: str | None = None,
+    ) -> str:
+        """Record a reward that did not come from a decision of this study, as for a warm start.
+
+        Returns an id that `correct` takes.
+
+        Raises:
+            InputError: the value is refused.
+            UnknownNameError: the user is not enrolled, or the arm is not known.
+            NumericalError: no particle can explain the reward, or moves in the background failed.
+        """
+        given = {"user": user, "arm": arm, "value": value}
+        event = self._do(rules.observe, given, at, request_id)
+        return str(event.observation)
+
+    def correct(
+        self, source: str, value: float | None, *, at: At = None, request_id: str | None = None
+    ) -> None:
+        """Replace the reward of a decision or observation, or take it back with None.
+
+        The first value stays in `events`; the value that is recorded is harmless.
 
         Raises:
             InputError: the value is refused.
             ConflictError: there is nothing to correct yet, or the user has withdrawn.
-            UnknownNameError: there is no such decision.
+            UnknownNameError: there is no such decision or observation.
             NumericalError: no particle can explain the new value, or moves in the background
                 failed.
         """
-        number = self._find_live(decision_id)
-        standardised = None if value is None else self.design.standardise(value)
-        status = self._log.statuses[number]
-        if status in (Status.OPEN, Status.CLOSED):
-            raise ConflictError(
-                f"Expected a decision with a reward; got decision={decision_id!r}, "
-                f"{self._log.describe(number)}. Use reward({decision_id!r}, value) first."
-            )
-        user, arm = self._log.users[number], self._log.arms[number]
-        statistics = self._learner.users.of(user)[1]
-        if status == Status.REWARDED:
-            statistics = statistics.remove(arm, self.design.standardise(self._log.rewards[number]))
-        if standardised is not None:
-            statistics = statistics.add(arm, standardised)
-        corrected = None if standardised is None else (arm, standardised)
-        self._revise(
-            user, statistics, lambda each: corrected if each == number else self._reward_of(each)
-        )
-        if value is None:
-            self._settle(number, Status.RETRACTED, math.nan)
-        else:
-            self._settle(number, Status.REWARDED, float(value))
+        given = {"source": source, "value": value}
+        self._do(rules.correct, given, at, request_id)
 
-    def close(self, decision_id: str) -> None:
+    def close(self, decision_id: str, *, at: At = None, request_id: str | None = None) -> None:
         """Stop waiting for a reward, so that the user can be served again; it may still come late.
 
         Raises:
             ConflictError: the decision is not open, or the user has withdrawn.
             UnknownNameError: there is no such decision.
         """
-        number = self._find_live(decision_id)
-        if self._log.statuses[number] != Status.OPEN:
-            raise ConflictError(
-                f"Expected an open decision; got decision={decision_id!r}, "
-                f"{self._log.describe(number)}. There is nothing to close."
-            )
-        self._settle(number, Status.CLOSED, math.nan)
+        self._do(rules.close, {"decision": decision_id}, at, request_id)
 
-    def withdraw(self, user: str) -> None:
+    def withdraw(self, user: str, *, at: At = None, request_id: str | None = None) -> None:
         """Unlearn a user: the posterior becomes what it is without that user's rewards.
 
         The user's context is no longer used to fill in what is missing from others'. The log of
@@ -239,16 +298,11 @@ class Study(Questions):
             NumericalError: the particles cannot follow the change, or moves in the background
                 failed.
         """
-        number = self._users.find(user)
-        self._revise(
-            number,
-            Statistics.empty(len(self.design.arms)),
-            lambda each: None if self._log.users[each] == number else self._reward_of(each),
-        )
-        self._users.withdraw(user)
-        self._open.pop(number, None)
+        self._do(rules.withdraw, {"user": user}, at, request_id)
 
-    def suspend(self, arm: str, reason: str = "") -> None:
+    def suspend(
+        self, arm: str, reason: str = "", *, at: At = None, request_id: str | None = None
+    ) -> None:
         """Offer an arm no more until it is activated again; an open decision stays as it is.
 
         Once no arm is active, nobody can be served.
@@ -258,27 +312,32 @@ class Study(Questions):
             ConflictError: the arm was withdrawn.
             UnknownNameError: there is no such arm.
         """
-        self._roster.change(arm, "suspended", reason, len(self._log))
+        given = {"arm": arm, "status": "suspended", "reason": reason}
+        self._do(rules.change_arm, given, at, request_id)
 
-    def withdraw_arm(self, arm: str, reason: str = "") -> None:
+    def withdraw_arm(
+        self, arm: str, reason: str = "", *, at: At = None, request_id: str | None = None
+    ) -> None:
         """Offer an arm never again; an open decision stays as it is, and so does what was learned.
 
         Raises:
             InputError: the reason is no text.
             UnknownNameError: there is no such arm.
         """
-        self._roster.change(arm, "withdrawn", reason, len(self._log))
+        given = {"arm": arm, "status": "withdrawn", "reason": reason}
+        self._do(rules.change_arm, given, at, request_id)
 
-    def activate(self, arm: str) -> None:
+    def activate(self, arm: str, *, at: At = None, request_id: str | None = None) -> None:
         """Offer an arm again that was suspended.
 
         Raises:
             ConflictError: the arm was withdrawn.
             UnknownNameError: there is no such arm.
         """
-        self._roster.change(arm, "active", "", len(self._log))
+        given = {"arm": arm, "status": "active"}
+        self._do(rules.change_arm, given, at, request_id)
 
-    def add_arm(self, name: str) -> None:
+    def add_arm(self, name: str, *, at: At = None, request_id: str | None = None) -> None:
         """Offer another arm from the next decision on; moves in the background are waited for.
 
         What was learned stays, and the new arm starts from its prior. Its floor is the one that was
@@ -292,27 +351,12 @@ class Study(Questions):
             UnsupportedError: the policy was configured for the present arms.
             NumericalError: moves in the background failed.
         """
-        if not is_name(name):
-            raise InputError(
-                f"Expected a name of 1 to {MOST_CHARACTERS} characters; got name={brief(name)}. "
-                "Give the arm a name."
-            )
-        if name in self.design.arms:
-            raise ConflictError(
-                f"Expected a new arm; got name={name!r}, which is {self.arms[name]}. Use another "
-                "name, or activate it if it is suspended."
-            )
-        design = self.design.with_arm(name, len(self._log))
-        statuses = [*self.arms.values(), "active"]
-        pairs = zip(design.floors, statuses, strict=True)
-        check_floor_sum(tuple(floor for floor, status in pairs if status != "withdrawn"))
         before = self.describe().model.name
-        self._learner.add_arm(design, len(self._log), self._reward_of)
-        self._roster.add(name)
+        self._do(rules.add_arm, {"arm": name}, at, request_id)
         if self.describe().model.name != before:
             self._announce_model()
 
-    def catch_up(self) -> None:
+    def catch_up(self, *, at: At = None) -> None:
         """Wait for moves in the background and adopt them, until none are due.
 
         Unless moves failed, the posterior is then that of a study in the foreground that was given
@@ -321,7 +365,8 @@ class Study(Questions):
         Raises:
             NumericalError: moves failed, now or before; the particles stay reweighted.
         """
-        self._learner.catch_up(len(self._log))
+        self._adopt(_read_time(at), is_waiting=True)
+        self._raise_failure()
 
     def warm_up(self, has_gaps: bool = False) -> None:
         """Compile now what enrolment, decisions, rewards, moves and explanations will need.
@@ -333,7 +378,7 @@ class Study(Questions):
             has_gaps: also compile for users with missing features, if there have been none.
         """
         rehearse(self._copy(), has_gaps=False)
-        if has_gaps or not self._users.were_all_known:
+        if has_gaps or not self._state.users.were_all_known:
             rehearse(self._copy(), has_gaps=True)
 
     def save(self, path: str | Path) -> None:
@@ -342,22 +387,25 @@ class Study(Questions):
         Moves in the background are waited for and adopted first.
 
         Raises:
+            InputError: the path is refused.
             StorageError: the file cannot be written.
             NumericalError: moves in the background failed; the next call saves without them.
         """
+        place = read_path("path", path)
         self.catch_up()
-        memory, changes = self._learner.remember(), self._roster.changes
-        snapshot = storage.Snapshot(self.design, memory, self._users, changes, self._log)
-        storage.write(Path(path), snapshot)
+        plain = [events.to_plain(event) for event in self._events]
+        archive.write(place, archive.Archive(plain, take_snapshot(self._state)))
 
     @classmethod
     def load(
         cls,
         path: str | Path,
-        moves: Moves = "foreground",
+        moves: MoveMode | Mover = "foreground",
         policies: Sequence[type[PolicySettings]] = (),
     ) -> "Study":
         """Read a study that `save` wrote; it decides as the saved one would have.
+
+        If the snapshot in the file cannot be used, the study is learned again from its events.
 
         Args:
             path: of the file.
@@ -366,73 +414,215 @@ class Study(Questions):
 
         Raises:
             ConfigurationError: `moves` is refused, or `policies` are not classes.
+            InputError: the path is refused.
             UnknownNameError: the study has a policy from outside the package, whose class is not
                 among `policies`.
             StorageError: the file is missing, damaged, or not a saved study.
         """
-        plan_for(moves)
+        _mode(moves)
         check_classes(policies)
-        archive = storage.open_archive(Path(path))
+        place = read_path("path", path)
+        stored = archive.read(place)
+        with archive.refusing(place, "its content cannot be used"):
+            past = [events.from_plain(item, policies) for item in stored.events]
+            state = fold(past, is_learning=False)
+            state.learner = restore(state, stored.snapshot)
+            if state.learner is None:
+                _LOG.warning("The snapshot of %s cannot be used: learning again.", place)
+                state = fold(past)
+        return cls._of(state, past, moves)
+
+    @classmethod
+    def replay(cls, past: Iterable[Event], moves: MoveMode | Mover = "foreground") -> "Study":
+        """Rebuild a study from its events; it goes on as the one that recorded them would have.
+
+        Raises:
+            ConfigurationError: `moves` is refused.
+            ConflictError: they are not the events of a study.
+        """
+        _mode(moves)
+        recorded = listed(past)
+        return cls._of(fold(recorded), recorded, moves)
+
+    def verify(self) -> tuple[Difference, ...]:
+        """Derive every decision again from the events alone, and list what differs."""
+        return verify_events(self._events)
+
+    @classmethod
+    def _of(cls, state: StudyState, past: list[Event], moves: MoveMode | Mover) -> "Study":
         study = cls.__new__(cls)
-        with archive.refusing():
-            learner = Learner(archive.design(policies), moves)
-            design = learner.design
-            users, roster = archive.users(design), Roster(design.arms, archive.changes())
-            points = jnp.zeros((NUM_POINTS, len(design.features)))
-            template = learner.template(None if users.were_all_known else points)
-            learner.recall(archive.memory(template))
-            study._begin(learner, users, roster, archive.log(design))
+        study._begin(state, past, moves)
+        mode = _mode(moves)
+        if mode != state.moves:
+            while (due := state.learned.due) is not None:
+                study._record(events.MovesAdopted(due.update.number, is_failed=False))
+            study._record(events.MovesChanged(mode))
         return study
 
     def _copy(self) -> "Study":
+        """Return a study that goes on from here without changing this one."""
+        state = fold(self._events, is_learning=False)
+        # Moves that are under way here are not waited for.
+        state.learner = self._state.learned.without_due()
         study = type(self).__new__(type(self))
-        study._begin(self._learner.fork(), *deepcopy((self._users, self._roster, self._log)))
+        study._begin(state, self._events, self._mover or "foreground")
         return study
 
-    def _decide(self, user: int, eligible: Sequence[str] | None) -> int:
-        """Draw an arm among those that can be chosen, and log it."""
-        arms = self._roster.available(eligible)
-        self._adopt()
-        is_available = np.isin(np.arange(len(self.design.arms)), arms)
-        weights = self._learner.weights(user, arms)
-        probabilities = raise_to_floors(weights, self.design.floors, is_available)
-        draw = self._learner.draw(len(self._log))
-        chances = Chances(weights, probabilities, is_available)
-        return self._log.append(user, choose_arm(probabilities, draw), chances, draw)
+    def _do(
+        self,
+        rule: Callable[..., Event | None],
+        given: dict[str, Any],
+        at: At,
+        request_id: str | None,
+    ) -> Any:
+        """Follow a rule and record its event; a request that was answered gets that answer."""
+        time, request = _read_time(at), None
+        if request_id is not None:
+            request_id = _read_request_id(request_id)
+            request = json.dumps([rule.__name__, given], default=repr, sort_keys=True)
+            if request_id in self._state.requests:
+                return self._answered(request_id, request)
+        if rule is rules.add_arm:
+            rule(self._state, *given.values())
+            self.catch_up(at=at)
+        else:
+            self._adopt(time)
+        event = rule(self._state, *given.values())
+        if event is None and request_id is not None:
+            is_decision = rule is rules.decide
+            event = events.Answered(self._open_decision(given["user"]) if is_decision else None)
+        if event is None:
+            return None
+        if isinstance(event, events.LEARNED):
+            self._raise_failure()
+        return self._record(replace(event, at=time, request_id=request_id, request=request))
 
-    def _find_live(self, decision_id: str) -> int:
-        number = self._log.find(decision_id)
-        if self._users.names[self._log.users[number]] in self._users.withdrawn:
+    def _record(self, event: Event, moved: Moved | None = None) -> Event:
+        numbered = replace(event, seq=self._state.num_events)
+        self._state.apply(numbered, moved)
+        self._events.append(numbered)
+        self._start_moves()
+        return numbered
+
+    def _answered(self, request_id: str, request: str) -> Event:
+        """Look up the answer to a request.
+
+        Raises:
+            ConflictError: the request was another one.
+        """
+        event = self._state.requests[request_id]
+        if event.request != request:
             raise ConflictError(
-                f"Expected a decision of an enrolled user; got decision={decision_id!r}, whose "
-                "user has withdrawn. Nothing more can be recorded for that user."
+                f"Expected a new request id; got request_id={brief(request_id)}, which event "
+                f"{event.seq} answered with other arguments. Use an id only for the same call."
             )
-        return number
+        return event
 
-    def _revise(self, user: int, statistics: Statistics, reward_of: RewardOf) -> None:
-        """Replace a user's statistics; `reward_of` has all rewards after that."""
-        change = Change.of(self._learner.users, user, statistics, self._context(user))
-        self._learner.revise(change, len(self._log), reward_of)
+    def _open_decision(self, user: str) -> str:
+        number = self._state.open[rules.find_user(self._state, user)]
+        return self._state.decisions[number].decision
 
-    def _context(self, user: int) -> PossibleContext | None:
-        """Bring missing values up to date; None if there are none."""
-        if self._users.is_complete(user):
-            return None
-        return jnp.asarray(self._users.complete(self._users.contexts[user], user))
+    def _adopt(self, at: str | None, is_waiting: bool = False) -> None:
+        """Take over moves that are done, and the next ones if they are waited for."""
+        while self._moving is not None and (is_waiting or self._moving.result.done()):
+            update, result = self._moving
+            # A wait that is interrupted leaves the moves under way.
+            error = result.exception()
+            moved = None if error is not None else result.result()
+            if error is None:
+                error = self._try_to_adopt(update, moved, at)
+            if error is not None:
+                self._moving, self._failure = None, Failure(update, error)
+                self._record(events.MovesAdopted(update, is_failed=True, at=at))
 
-    def _reward_of(self, decision: int) -> tuple[int, float] | None:
-        """Return arm and standardised reward of a decision that counts."""
-        is_gone = self._users.names[self._log.users[decision]] in self._users.withdrawn
-        if is_gone or self._log.statuses[decision] != Status.REWARDED:
-            return None
-        return self._log.arms[decision], self.design.standardise(self._log.rewards[decision])
+    def _try_to_adopt(self, update: int, moved: Any, at: str | None) -> Exception | None:
+        """Put moved particles in use, and return what went wrong."""
+        moving, self._moving = self._moving, None
+        try:
+            self._record(events.MovesAdopted(update, is_failed=False, at=at), moved)
+        except Exception as error:
+            self._moving = moving
+            return error
+        return None
+
+    def _raise_failure(self) -> None:
+        """Raise, once, what went wrong with moves.
+
+        Raises:
+            NumericalError: moves failed; any other error is raised as it is.
+        """
+        failed, self._failure = self._failure, None
+        if failed is None:
+            return
+        if not isinstance(failed.error, CocoError):
+            raise failed.error
+        raise NumericalError(
+            f"Expected moves in the background to succeed; got update={failed.update}, which "
+            f"failed: {failed.error} The particles stay reweighted. This call did nothing: repeat "
+            "it."
+        ) from failed.error
+
+    def _start_moves(self) -> None:
+        """Have moves computed that are due; a mover that refuses them counts as one that fails."""
+        due = self._state.learned.due
+        if due is None or self._moving is not None or self._mover is None:
+            return
+        recipe, update = recipe_of(self._state.design), due.update
+        try:
+            result = self._mover.submit(recipe, update.rng_key, due.state, update.change)
+        except Exception as error:
+            result = Future()
+            result.set_exception(error)
+        self._moving = Moving(update.number, result)
 
     def _announce_model(self) -> None:
         model = self.describe().model
         _LOG.info("Population model: %s, since %s.", model.name, model.reason)
 
-    def _settle(self, number: int, status: Status, value: float) -> None:
-        self._log.statuses[number] = status
-        self._log.rewards[number] = value
-        if self._open.get(self._log.users[number]) == number:
-            del self._open[self._log.users[number]]
+
+def _mode(moves: Any) -> MoveMode:
+    """Read where particles are moved.
+
+    Raises:
+        ConfigurationError: it is neither a mode nor a mover.
+    """
+    if isinstance(moves, str) and moves in ("foreground", "background"):
+        return "background" if moves == "background" else "foreground"
+    if callable(getattr(moves, "submit", None)) and not isinstance(moves, type):
+        return "background"
+    raise ConfigurationError(
+        "Expected moves in ('foreground', 'background'), or a ProcessMover; got "
+        f"moves={brief(moves)}. Choose one of these."
+    )
+
+
+def _read_time(at: Any) -> str | None:
+    """Read when something happened.
+
+    Raises:
+        InputError: it is neither a time with its zone nor a text.
+    """
+    if at is None:
+        return None
+    if isinstance(at, datetime) and at.tzinfo is not None:
+        return at.isoformat()
+    if is_name(at):
+        return str(plain_name(at))
+    raise InputError(
+        f"Expected a time with its zone, or a text; got at={brief(at)}. Write for example "
+        "datetime.now(UTC), or leave it out."
+    )
+
+
+def _read_request_id(request_id: Any) -> str:
+    """Read the id of a request.
+
+    Raises:
+        InputError: it is refused.
+    """
+    if not is_name(request_id):
+        raise InputError(
+            f"Expected a request id of 1 to {MOST_CHARACTERS} characters; got "
+            f"request_id={brief(request_id)}. Use a shorter one, or leave it out."
+        )
+    return str(plain_name(request_id))

@@ -30,7 +30,7 @@ def rehearse(study: "Study", has_gaps: bool) -> None:
     # Nothing of this is kept: a population that extreme rewards contradict is no error here.
     with suppress(NumericalError):
         for number in range(_MOST_USERS):
-            while user in study.users or user in study._users.withdrawn:
+            while user in study._state.users:
                 user = f"{user}+"
             # A table with gaps is compiled for blank and for complete users.
             is_blank = has_gaps and number % 2 == 0

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow.parquet as pq
 from cocobandits.experiments.folder import RunFolder
 from cocobandits.experiments.presets import Experiment, Scale
+from cocobandits.models.chances import ChanceMixture
+from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.policies.settings import SYSTEM_SETTINGS, default_settings
 
 from cocobandits import CocoSettings, SmcConfig, Study
 from cocobandits.environments.registry import build_environment
 from cocobandits.experiments import runner
-from cocobandits.models.chances import ChanceMixture
-from cocobandits.models.gaussian_mixture import ConditionalMixture
 from cocobandits.simulation import loop
 from cocobandits.simulation.world import draw_world
 from golden.runs import ResumedRun, SimulatedRun

@@ -1,4 +1,7 @@
-"""The API with one settings class per policy, and rewards as objects."""
+"""The API with one settings class per policy, and rewards as objects.
+
+Imports name modules that stand at the same place in every tree of this API.
+"""
 
 from contextlib import closing
 from dataclasses import fields, replace
@@ -6,13 +9,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cocobandits import Bernoulli, Bounded, CoIDS, Gaussian, Mixture, Study
+from cocobandits import (
+    Bernoulli,
+    Bounded,
+    CoIDS,
+    Gaussian,
+    LogDensity,
+    Mixture,
+    PaperLogDensity,
+    Study,
+)
 from cocobandits.environments.registry import find_environment
 from cocobandits.experiments.suites import Suite
-from cocobandits.models.chances import ChanceMixture
-from cocobandits.models.gaussian_mixture import ConditionalMixture
-from cocobandits.policies.coco.descriptions import Learner
+from cocobandits.policies.coco.descriptions import Learner, PaperLearner
 from cocobandits.policies.description import PolicySettings
+from cocobandits.policies.plain import ChanceMixture, ConditionalMixture
 from cocobandits.policies.registry import find_policy
 from cocobandits.runs.format import STEP_COLUMNS, StoredCell
 from cocobandits.runs.pool import fill, plan
@@ -142,7 +153,8 @@ def _settings(policy: str, overrides: Plain) -> PolicySettings:
         given["population"] = _TRUTH[parts.pop("kind")](**parts)
     elif isinstance(settings, Learner):
         is_mixture = given.pop("population") == "mixture"
-        population = Mixture() if is_mixture else settings.default_population
+        grid = PaperLogDensity() if isinstance(settings, PaperLearner) else LogDensity()
+        population = Mixture() if is_mixture else grid
         own = {each.name for each in fields(population)} & given.keys()
         given["population"] = replace(population, **{name: given.pop(name) for name in own})
     return replace(settings, **given)

@@ -40,7 +40,7 @@ _COLORS = {policy: color for color, policies in _KINDS.values() for policy in po
 )
 def heat_map(results: Results) -> Figure:
     """Draw mean total regret over that of Ind-TS, policies from the best to the worst."""
-    policies, environments = [place.policy for place in rank(results)], results.environments
+    policies, environments = [each.policy for each in rank(results)], results.environments
     cells = product(policies, environments)
     known = [share(results, e, p) if results.has(e, p) else np.nan for p, e in cells]
     shares = np.reshape(known, (len(policies), len(environments)))
@@ -76,16 +76,16 @@ def heat_map(results: Results) -> Figure:
 )
 def ranking_figure(results: Results) -> Figure:
     """Draw the regret of every policy as a share of that of Ind-TS, lowest on top."""
-    ordered = sorted(rank(results), key=lambda place: place.share)
+    ordered = sorted(rank(results), key=lambda each: each.share)
     drawn = drawing.new_figure(7.6, 0.9 + 0.21 * len(ordered))
     axes = drawn.subplots()
-    shares = np.nan_to_num([100 * place.share for place in ordered])
-    colors = [_COLORS.get(place.policy, _OTHERS) for place in ordered]
+    shares = np.nan_to_num([100 * each.share for each in ordered])
+    colors = [_COLORS.get(each.policy, _OTHERS) for each in ordered]
     bars = axes.barh(range(len(ordered)), shares, color=colors)
     axes.bar_label(bars, [f"{share:.0f} %" for share in shares], padding=3, fontsize=8)
-    axes.set_yticks(range(len(ordered)), [results.label(place.policy) for place in ordered])
-    for text, place in zip(axes.get_yticklabels(), ordered, strict=True):
-        if place.policy == OURS:
+    axes.set_yticks(range(len(ordered)), [results.label(each.policy) for each in ordered])
+    for text, each in zip(axes.get_yticklabels(), ordered, strict=True):
+        if each.policy == OURS:
             text.set_fontweight("bold")
     axes.invert_yaxis()
     axes.axvline(100, color=drawing.GREY, linewidth=0.8, linestyle=(0, (1, 2)))

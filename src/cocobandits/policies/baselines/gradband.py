@@ -28,7 +28,6 @@ Of the paper's Table 1 it meets dynamic recruitment, unlike published. It does n
 learning, since the one number it shares says nothing of which arm is good.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -38,15 +37,16 @@ from jaxtyping import Array, Float, Int
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.display import Line
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Added, Change, UserTable
 from cocobandits.policies.base import ArmIndices, Arms, Problem, SequentialPolicy, UserIndex
 from cocobandits.policies.description import Facts, PolicySettings, description
 from cocobandits.types import ArmVector, RngKey, Scalar
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Added, Change, UserTable
 
 # Counts start here, so that an arm without rewards has an average.
 _START = 1e-6
 _SOFTNESS_RANGE = (0.1, 100.0)
+_HORIZON = 5
 
 
 @description(
@@ -61,14 +61,15 @@ class GradBand(PolicySettings):
     """Soft elimination with a learned softness w.
 
     Attributes:
-        horizon: rewards of a user that make a finished instance; a simulation fills it in.
+        horizon: rewards of a user that make a finished instance; None stands for those of each
+            user of a simulation, and elsewhere for 5.
         batch: finished instances per step of w.
         step_size: what the average gradient by log w is multiplied by.
         softness: w at first; it stays between 0.1 and 100.
         most_step: by how much log w changes at most in a step.
     """
 
-    horizon: int = 5
+    horizon: int | None = None
     batch: int = 5
     step_size: float = 1.0
     softness: float = 1.0
@@ -86,9 +87,9 @@ class GradBand(PolicySettings):
                 "Use 1."
             )
 
-    def informed(self, facts: Facts) -> "GradBand":
+    def informed(self, facts: Facts) -> "PolicySettings":
         """Take the rewards of a user as an instance."""
-        return replace(self, horizon=facts.steps_per_user)
+        return self.filled(horizon=facts.steps_per_user)
 
 
 class Constants(NamedTuple):
@@ -118,7 +119,8 @@ class GradBandPolicy(SequentialPolicy[Lessons], settings=GradBand):
 
     def __init__(self, problem: Problem, settings: GradBand) -> None:
         super().__init__(problem, settings)
-        plan = settings.horizon, settings.batch, settings.step_size, settings.most_step
+        horizon = _HORIZON if settings.horizon is None else settings.horizon
+        plan = horizon, settings.batch, settings.step_size, settings.most_step
         numbers = problem.reward_range[1], problem.proxy_deviation() ** 2, *plan
         self._constants = Constants(*(jnp.asarray(number, dtype=float) for number in numbers))
 

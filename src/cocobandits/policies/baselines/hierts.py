@@ -27,11 +27,11 @@ import numpy as np
 
 from cocobandits.checks import check_numbers
 from cocobandits.display import Line
-from cocobandits.models.features import num_terms
-from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.policies.base import Problem
 from cocobandits.policies.baselines.mtts import PRIOR_USERS_REMEDY, HierarchyPolicy
 from cocobandits.policies.description import PolicySettings, description
+from cocobandits.populations.features import num_terms
+from cocobandits.populations.hierarchy.linear_mixed import LinearMixedModel
 
 
 @description(
@@ -60,8 +60,7 @@ class HierTS(PolicySettings):
     prior_users: float | None = 10.0
 
     def __post_init__(self) -> None:
-        if self.prior_users is not None:
-            check_numbers(self, "positive", "prior_users", remedy=PRIOR_USERS_REMEDY)
+        check_numbers(self, "positive", "prior_users", remedy=PRIOR_USERS_REMEDY)
         check_numbers(self, "finite", "arm_mean")
         check_numbers(self, "positive", "arm_deviation", "user_deviation")
 

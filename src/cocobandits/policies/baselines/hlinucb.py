@@ -35,8 +35,6 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.display import Line
-from cocobandits.models.features import FeatureKinds, expected_terms, num_terms
-from cocobandits.models.histories import Change, UserTable
 from cocobandits.policies.base import (
     Arms,
     Problem,
@@ -46,7 +44,9 @@ from cocobandits.policies.base import (
     with_rows,
 )
 from cocobandits.policies.description import PolicySettings, description
+from cocobandits.populations.features import FeatureKinds, expected_terms, num_terms
 from cocobandits.types import ArmVector, Number, PossibleContext, RngKey
+from cocobandits.users.table import Change, UserTable
 
 
 @description(

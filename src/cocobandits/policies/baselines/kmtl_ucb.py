@@ -39,11 +39,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from cocobandits.checks import check_choice, check_numbers
 from cocobandits.display import Line
-from cocobandits.models.features import FeatureKinds, expected_terms
-from cocobandits.models.histories import UserTable
 from cocobandits.policies.base import Arms, PlainPolicy, Problem, UserIndex, highest_probability
 from cocobandits.policies.description import PolicySettings, description
+from cocobandits.populations.features import FeatureKinds, expected_terms
 from cocobandits.types import ArmVector, Number
+from cocobandits.users.table import UserTable
 
 Points = Float[Array, "_ feature"]
 # Rows are padded to a multiple of this, so that few shapes are compiled.

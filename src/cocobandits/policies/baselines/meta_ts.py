@@ -34,10 +34,6 @@ from jaxtyping import Array, Float, UInt32
 
 from cocobandits.checks import check_numbers
 from cocobandits.display import Line
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import Change, UserTable
-from cocobandits.models.mixture.arms import GaussianArms
-from cocobandits.models.mixture.belief import MixtureBelief
 from cocobandits.policies.base import (
     Arms,
     Problem,
@@ -50,7 +46,11 @@ from cocobandits.policies.base import (
     with_rows,
 )
 from cocobandits.policies.description import PolicySettings, description
+from cocobandits.populations.mixture.arms import GaussianArms
+from cocobandits.populations.mixture.belief import MixtureBelief
 from cocobandits.types import ArmVector, PossibleContext, RngKey, Scalar
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Change, UserTable
 
 
 @description(

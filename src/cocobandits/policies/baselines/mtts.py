@@ -7,8 +7,8 @@ deviates from that line by a Gaussian of known covariance:
 
 It draws a user's means from their posterior given all rewards, and plays the largest. Here the same
 law is played without the draw: P(arm is best) under the exact marginal
-(`models.gaussian_hierarchy`). Its authors' code (linlinlin97/MTTS) also has approximations for
-speed, which draw θ once per round, or hold it at its mean; they are not here.
+(`populations.hierarchy.gaussian_hierarchy`). Its authors' code (linlinlin97/MTTS) also has
+approximations for speed, which draw θ once per round, or hold it at its mean; they are not here.
 
 Its authors assume that Φ, Σ, σ and the prior of θ, any Gaussian, are known. Here Φ is linear in the
 terms of the context, and by default a line for every arm. By default Σ = s² I, under which rewards
@@ -30,19 +30,6 @@ from jaxtyping import Array, Float
 from cocobandits.checks import check_numbers, freeze
 from cocobandits.display import Line
 from cocobandits.errors import ConfigurationError, UnsupportedError
-from cocobandits.models.base import Statistics
-from cocobandits.models.features import num_terms
-from cocobandits.models.gaussian_belief import GaussianBelief
-from cocobandits.models.gaussian_hierarchy import (
-    Sums,
-    fitted_covariance,
-    prior_sums,
-    replaced,
-    sums_of,
-    user_belief,
-)
-from cocobandits.models.histories import Change, UserTable
-from cocobandits.models.linear_mixed import LinearMixedModel
 from cocobandits.policies.base import (
     Arms,
     History,
@@ -54,8 +41,23 @@ from cocobandits.policies.base import (
     best_probability,
 )
 from cocobandits.policies.description import Facts, PolicySettings, description
+from cocobandits.populations.features import num_terms
+from cocobandits.populations.gaussian_belief import GaussianBelief
+from cocobandits.populations.hierarchy.gaussian_hierarchy import (
+    Sums,
+    fitted_covariance,
+    prior_sums,
+    replaced,
+    sums_of,
+    user_belief,
+)
+from cocobandits.populations.hierarchy.linear_mixed import LinearMixedModel
 from cocobandits.types import ArmVector, PossibleContext, RngKey
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Change, UserTable
 
+# What they are if nobody says otherwise.
+_MOMENTS = {"coefficient_mean": 0.0, "coefficient_deviation": 1.0, "user_deviation": 0.5}
 PRIOR_USERS_REMEDY = "Use 10, or None to keep the covariance as it is."
 
 
@@ -75,37 +77,33 @@ class MTTS(PolicySettings):
     Attributes:
         design: arm × coefficient × term of the context, as nested tuples: Φ(x) is linear in
             (1, x). None gives every arm its own line: one-hot(arm) ⊗ (1, x).
-        coefficient_mean: m, the same for all coefficients.
-        coefficient_deviation: √v.
-        user_deviation: s; Σ = s² I.
+        coefficient_mean: m, the same for all coefficients; 0 if None.
+        coefficient_deviation: √v; 1 if None.
+        user_deviation: s; Σ = s² I; 0.5 if None.
         prior_users: how many users that Σ counts for while it is fitted; None if it is known.
+
+    In a simulation whose environment has a mixed model, None stands for its design and moments.
     """
 
     design: Any = None
-    coefficient_mean: float = 0.0
-    coefficient_deviation: float = 1.0
-    user_deviation: float = 0.5
+    coefficient_mean: float | None = None
+    coefficient_deviation: float | None = None
+    user_deviation: float | None = None
     prior_users: float | None = None
 
     def __post_init__(self) -> None:
         # Lists come back from JSON; tuples can be hashed.
         object.__setattr__(self, "design", freeze(self.design))
-        if self.prior_users is not None:
-            check_numbers(self, "positive", "prior_users", remedy=PRIOR_USERS_REMEDY)
+        check_numbers(self, "positive", "prior_users", remedy=PRIOR_USERS_REMEDY)
         check_numbers(self, "finite", "coefficient_mean")
         check_numbers(self, "positive", "coefficient_deviation", "user_deviation")
 
-    def informed(self, facts: Facts) -> "MTTS":
+    def informed(self, facts: Facts) -> "PolicySettings":
         """Use the design and moments of the environment's mixed model, if it has one."""
         if facts.mixed_model is None:
             return self
-        known = replace(self, **facts.mixed_model)
-        return replace(
-            known,
-            coefficient_mean=facts.unit * known.coefficient_mean,
-            coefficient_deviation=facts.unit * known.coefficient_deviation,
-            user_deviation=facts.unit * known.user_deviation,
-        )
+        moments = {name: facts.unit * facts.mixed_model[name] for name in _MOMENTS}
+        return self.filled(design=facts.mixed_model["design"], **moments)
 
     def tensor(self, problem: Problem) -> "np.ndarray[tuple[int, int, int], np.dtype[np.float64]]":
         """Lay out the design for a problem.
@@ -131,7 +129,8 @@ class MTTS(PolicySettings):
 
     def mixed_model(self, problem: Problem, reward_noise: float) -> LinearMixedModel:
         """Describe the population of a problem."""
-        moments = self.coefficient_mean, self.coefficient_deviation, self.user_deviation
+        given = self.filled(**_MOMENTS)
+        moments = (getattr(given, name) for name in _MOMENTS)
         mean, deviation, own, noise = map(float, (*moments, reward_noise))
         tensor = jnp.asarray(self.tensor(problem))
         return LinearMixedModel(tensor, mean, deviation, own, noise, problem.features)

@@ -29,11 +29,13 @@ import jax.numpy as jnp
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.display import Line
-from cocobandits.models.base import Statistics
-from cocobandits.models.histories import UserTable
 from cocobandits.policies.base import Arms, PlainPolicy, Problem, UserIndex, highest_probability
 from cocobandits.policies.description import Facts, PolicySettings, description
 from cocobandits.types import ArmVector, Number
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import UserTable
+
+_HORIZON = 1000
 
 
 @description(
@@ -48,12 +50,13 @@ class RobustAgg(PolicySettings):
     """Upper confidence bounds from own and others' rewards.
 
     Attributes:
-        horizon: T, decisions of all users together; a simulation fills it in.
+        horizon: T, decisions of all users together; None stands for those of a simulation, and
+            elsewhere for 1,000.
         dissimilarity: ε, by how much users differ at most in an arm's mean, in standardised units;
             in units of reward in a simulation.
     """
 
-    horizon: int = 1000
+    horizon: int | None = None
     dissimilarity: float = 0.9
 
     def __post_init__(self) -> None:
@@ -62,10 +65,10 @@ class RobustAgg(PolicySettings):
         remedy = "Use 0 for users who are all alike."
         check_numbers(self, "not negative", "dissimilarity", remedy=remedy)
 
-    def informed(self, facts: Facts) -> "RobustAgg":
+    def informed(self, facts: Facts) -> "PolicySettings":
         """Use the number of decisions, and translate ε from units of reward."""
         dissimilarity = facts.unit * self.dissimilarity
-        return replace(self, horizon=facts.num_steps, dissimilarity=dissimilarity)
+        return replace(self.filled(horizon=facts.num_steps), dissimilarity=dissimilarity)
 
 
 class RobustAggPolicy(PlainPolicy, settings=RobustAgg):
@@ -73,7 +76,8 @@ class RobustAggPolicy(PlainPolicy, settings=RobustAgg):
 
     def __init__(self, problem: Problem, settings: RobustAgg) -> None:
         super().__init__(problem, settings)
-        self._scale = 8 * problem.proxy_deviation() ** 2 * math.log(settings.horizon)
+        horizon = _HORIZON if settings.horizon is None else settings.horizon
+        self._scale = 8 * problem.proxy_deviation() ** 2 * math.log(horizon)
 
     def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Give all probability to the highest bound, in equal parts where several tie."""

@@ -43,8 +43,6 @@ from jaxtyping import Array, Int
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.display import Line
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.features import FeatureKinds, expected_terms
-from cocobandits.models.histories import Change, UserTable
 from cocobandits.policies.base import Arms, Problem, SequentialPolicy, UserIndex
 from cocobandits.policies.baselines.rome_algebra import (
     Bags,
@@ -58,7 +56,9 @@ from cocobandits.policies.baselines.rome_algebra import (
     predict,
 )
 from cocobandits.policies.description import PolicySettings, description
+from cocobandits.populations.features import FeatureKinds, expected_terms
 from cocobandits.types import ArmVector, RngKey
+from cocobandits.users.table import Change, UserTable
 
 Choices = Int[Array, " candidate"]
 

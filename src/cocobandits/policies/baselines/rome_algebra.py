@@ -12,10 +12,10 @@ import numpy as np
 from jax.scipy.special import ndtr
 from jaxtyping import Array, ArrayLike, Bool, Float, Real
 
-from cocobandits.models.histories import Added
-from cocobandits.models.orthant import best_probability
+from cocobandits.numerics.orthant import best_probability
 from cocobandits.policies.base import UserIndex
 from cocobandits.types import ArmVector, Number, Scalar
+from cocobandits.users.table import Added
 
 Terms = Float[Array, "user term"]
 Candidates = Float[Array, " candidate"]

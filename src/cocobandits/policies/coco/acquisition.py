@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from cocobandits.models.base import Belief
+from cocobandits.populations.base import Belief
 from cocobandits.types import ArmVector, LogWeights, Scalar
 
 # Keeps the ratio finite where no arm informs; regret alone decides there.
@@ -53,7 +53,7 @@ class UserReadings(NamedTuple):
 
 
 class Acquisition(ABC):
-    """A rule for choosing arms. Immutable and hashable.
+    """A rule for choosing arms: an immutable tree, its numbers are traced.
 
     Values that are linear in the belief are read once, from the mixture of all particles; values
     that depend on the particle are read from each.

@@ -32,8 +32,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average
-from cocobandits.models.base import Belief
-from cocobandits.models.rewards import RewardGrid
+from cocobandits.numerics.reward_grid import RewardGrid
+from cocobandits.numerics.traced import traced
 from cocobandits.policies.coco.acquisition import (
     LEAST_DENSITY,
     Acquisition,
@@ -42,6 +42,7 @@ from cocobandits.policies.coco.acquisition import (
     as_shares,
     best_mixture,
 )
+from cocobandits.populations.base import Belief
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
 
 _TINY = float(np.finfo(float).tiny)
@@ -102,6 +103,7 @@ class TwoPurposes(Acquisition):
         return Motives(*prospects, at_once, alone - at_once, chosen - alone)
 
 
+@traced("rewards", "population_weight", choices=())
 @dataclass(frozen=True)
 class CoInformationDirectedSampling(TwoPurposes):
     """Play the best trade-off of regret now, and information about this user and all others."""
@@ -121,6 +123,7 @@ class CoInformationDirectedSampling(TwoPurposes):
         return prospects, best_mixture(regret, about_person), best_mixture(regret, gain)
 
 
+@traced("rewards", "steps_per_user", "population_weight", choices=())
 @dataclass(frozen=True)
 class PlannedInformationDirectedSampling(TwoPurposes):
     """Play the plan for this user, as far as the population is known."""

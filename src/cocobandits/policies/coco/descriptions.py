@@ -1,14 +1,13 @@
 """Policies that learn the population with particles: `CoIDS`, `NpmTS` and `GIDS`."""
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.display import Line
 from cocobandits.errors import ConfigurationError
 from cocobandits.inference.smc import SmcConfig
-from cocobandits.models.base import PopulationModel
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco.acquisition import Acquisition
 from cocobandits.policies.coco.coids import (
@@ -27,6 +26,7 @@ from cocobandits.policies.coco.populations import (
     choose_population,
 )
 from cocobandits.policies.description import Assumption, Facts, PolicySettings, description
+from cocobandits.populations.base import PopulationModel
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ class Learner(PolicySettings):
     """The common settings of policies that learn the population with particles.
 
     Attributes:
-        population: the population model, `Mixture(...)` or `LogDensity(...)`; None chooses by the
-            size of the study.
+        population: the population model, `Mixture(...)` or `LogDensity(...)`; None is the default.
         num_particles: of the posterior over populations.
         ess_threshold: moves are due when the effective sample size falls below this share.
         stage_threshold: a stage of tempering may lower the effective sample size to this share.
@@ -49,7 +48,8 @@ class Learner(PolicySettings):
     assumes: ClassVar[Assumption | None] = "nonparametric"
     table_one: ClassVar[str] = "++++++"
     published: ClassVar[str] = "++++++"
-    default_population: ClassVar[LogDensity] = LogDensity()
+    default_population: ClassVar[PopulationSettings] = Mixture()
+    log_density: ClassVar[LogDensity] = LogDensity()
     population: PopulationSettings | None = None
     num_particles: int = 100
     ess_threshold: float = 0.4
@@ -63,7 +63,7 @@ class Learner(PolicySettings):
         if not isinstance(self.population, Mixture | LogDensity | None):
             raise ConfigurationError(
                 f"Expected Mixture(...), LogDensity(...) or None; got "
-                f"population={self.population!r}. Leave it out to choose by the size of the study."
+                f"population={self.population!r}. Leave it out for the default."
             )
         self.inference()
 
@@ -82,6 +82,11 @@ class Learner(PolicySettings):
     def chosen(self, problem: Problem) -> ModelChoice:
         """Choose the population model for a problem."""
         return choose_population(problem, self.population, self.default_population)
+
+    def not_chosen(self, problem: Problem) -> PopulationSettings:
+        """Return the population model that was not chosen: the log-density, or the mixture."""
+        is_mixture = isinstance(self.chosen(problem).settings, Mixture)
+        return self.log_density if is_mixture else Mixture()
 
     def build(self, problem: Problem) -> CocoPolicy:
         """Build the policy for a problem."""
@@ -117,14 +122,11 @@ class CoIDS(Learner):
         super().__post_init__()
         remedy = "The default is 1; 0 ignores later users."
         check_numbers(self, "not negative", "population_weight", remedy=remedy)
-        if self.steps_per_user is not None:
-            check_whole(self, "steps_per_user", most=1_000_000, remedy="Leave it out.")
+        check_whole(self, "steps_per_user", most=1_000_000, remedy="Leave it out.")
 
-    def informed(self, facts: Facts) -> "CoIDS":
+    def informed(self, facts: Facts) -> "PolicySettings":
         """Plan for the steps of the simulation, unless a number was given."""
-        if self.steps_per_user is not None:
-            return self
-        return replace(self, steps_per_user=facts.steps_per_user)
+        return self.filled(steps_per_user=facts.steps_per_user)
 
     def acquisition(self, model: PopulationModel) -> Acquisition:
         """Plan ahead if the end is known, and else weigh regret against information."""
@@ -136,9 +138,13 @@ class CoIDS(Learner):
 
 @dataclass(frozen=True)
 class PaperLearner(Learner):
-    """The settings that the paper gives its policies; see `Learner`."""
+    """The settings that the paper gives its policies; see `Learner`.
 
-    default_population: ClassVar[LogDensity] = PaperLogDensity()
+    The default population is the paper's log-density, or a mixture in studies too large for it.
+    """
+
+    default_population: ClassVar[PopulationSettings] = PaperLogDensity()
+    log_density: ClassVar[LogDensity] = PaperLogDensity()
     num_particles: int = 200
     ess_threshold: float = 0.5
     moves_per_block: int = 1

@@ -15,14 +15,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average, entropy
-from cocobandits.models.base import Belief
-from cocobandits.models.rewards import RewardGrid
+from cocobandits.numerics.reward_grid import RewardGrid
+from cocobandits.numerics.traced import traced
 from cocobandits.policies.coco.acquisition import (
     Acquisition,
     UserReadings,
     as_shares,
     best_mixture,
 )
+from cocobandits.populations.base import Belief
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
 
 _TINY = float(np.finfo(float).tiny)
@@ -35,6 +36,7 @@ class GidsReading(NamedTuple):
     predictive: ArmValues
 
 
+@traced("rewards", choices=())
 @dataclass(frozen=True)
 class GlobalInformationDirectedSampling(Acquisition):
     """The paper's GIDS, with its optimum in closed form; gains are summed over `rewards`."""

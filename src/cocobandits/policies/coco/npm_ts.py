@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
-from cocobandits.models.base import Belief
+import jax
+
 from cocobandits.policies.coco.acquisition import Acquisition, UserReadings
+from cocobandits.populations.base import Belief
 from cocobandits.types import ArmVector
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ThompsonSampling(Acquisition):
     """Play each arm as often as it is best: Σ_s w_s P(a* = a | particle s).

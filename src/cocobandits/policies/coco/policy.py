@@ -13,12 +13,14 @@ import numpy as np
 
 from cocobandits.inference import smc
 from cocobandits.inference.smc import SmcConfig, SmcInfo, SmcState
-from cocobandits.models.base import Belief, PopulationModel, Statistics
-from cocobandits.models.blocks import in_blocks
-from cocobandits.models.histories import Change, HistoryPath, UserTable
+from cocobandits.numerics.blocks import in_blocks
 from cocobandits.policies.base import Arms, History, Policy, Problem, ReadFn, Readings, UserData
 from cocobandits.policies.coco.acquisition import Acquisition, Motives, UserReadings
+from cocobandits.populations.base import Belief, Hyperparameters, PopulationModel
+from cocobandits.populations.history_path import HistoryPath
 from cocobandits.types import ArmVector, LogWeights, Particles, PossibleContext, RngKey
+from cocobandits.users.statistics import Statistics
+from cocobandits.users.table import Change, UserTable
 
 
 class CocoPolicy(Policy[SmcState]):
@@ -83,7 +85,7 @@ class CocoPolicy(Policy[SmcState]):
         return policy, state._replace(particles=particles)
 
     def _query(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> "_Query":
-        chosen = None if arms is None else self.model.selection(arms)
+        chosen = None if arms is None else jnp.asarray(arms)
         return _Query(state, users.of(user), chosen)
 
     def read(self, state: SmcState, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings:
@@ -92,7 +94,7 @@ class CocoPolicy(Policy[SmcState]):
 
     def hyperparameters(self, state: SmcState) -> Readings:
         """Ask the model, particle by particle."""
-        return Readings(state.log_weights, jax.vmap(self.model.hyperparameters)(state.particles))
+        return Readings(state.log_weights, _hyperparameters(self.model, state.particles))
 
     def log_evidence(self, state: SmcState) -> float:
         """Return the particle estimate of log p(all rewards)."""
@@ -131,8 +133,14 @@ class _Query(NamedTuple):
     arms: Any
 
 
-@partial(jax.jit, static_argnames=("model", "read_fn"))
+@partial(jax.jit, static_argnames="read_fn")
 def _read(model: PopulationModel, read_fn: ReadFn, particles: Particles, data: UserData) -> Any:
+    return _read_each(model, read_fn, particles, data)
+
+
+def _read_each(
+    model: PopulationModel, read_fn: ReadFn, particles: Particles, data: UserData
+) -> Any:
     def read_one(parameters: jax.Array) -> Any:
         return read_fn(model.posterior(parameters, *data))
 
@@ -140,20 +148,24 @@ def _read(model: PopulationModel, read_fn: ReadFn, particles: Particles, data: U
     return in_blocks(jax.vmap(read_one), particles, model.particles_at_once)
 
 
-@partial(jax.jit, static_argnames="model")
+@jax.jit
+def _hyperparameters(model: PopulationModel, particles: Particles) -> Hyperparameters:
+    return jax.vmap(model.hyperparameters)(particles)
+
+
+@jax.jit
 def _marginal(
     model: PopulationModel, particles: Particles, log_weights: LogWeights, context: PossibleContext
 ) -> Belief:
     return model.average(particles, log_weights, context, Statistics.empty(model.num_arms))
 
 
-# By acquisition: methods of equal objects are not equal, and would be compiled for every study.
-@partial(jax.jit, static_argnames=("acquisition", "model"))
+@jax.jit
 def _combine(acquisition: Acquisition, model: PopulationModel, query: _Query) -> ArmVector:
     return acquisition.combine(_readings(acquisition, model, query))
 
 
-@partial(jax.jit, static_argnames=("acquisition", "model"))
+@jax.jit
 def _motives(acquisition: Acquisition, model: PopulationModel, query: _Query) -> Motives | None:
     return acquisition.motives(_readings(acquisition, model, query))
 
@@ -170,7 +182,7 @@ def _readings(acquisition: Acquisition, model: PopulationModel, query: _Query) -
     together = model.average(posterior.particles, posterior.log_weights, *data)
     return UserReadings(
         posterior.log_weights,
-        _read(model, read_one, posterior.particles, data),
+        _read_each(model, read_one, posterior.particles, data),
         acquisition.read_together(among(together)),
         jnp.sum(data[1].count),
     )

@@ -1,6 +1,6 @@
 """Settings of the population model that a policy learns: `Mixture`, `LogDensity`.
 
-Owns which of them is chosen by the size of a study, and their priors. Everything is in standardised
+Owns their priors, and which of them a policy learns by default. Everything is in standardised
 units: rewards span [-2, 2], continuous features [-1, 1].
 """
 
@@ -9,16 +9,16 @@ from typing import ClassVar, NamedTuple
 
 from cocobandits.checks import check_choice, check_numbers, check_whole
 from cocobandits.errors import ConfigurationError
-from cocobandits.models.log_density import (
+from cocobandits.numerics.precision import DTYPES, Precision
+from cocobandits.policies.base import Problem
+from cocobandits.populations.log_density import (
     Axis,
     BasisName,
     CategoricalAxis,
     LogDensityConfig,
     LogDensityModel,
 )
-from cocobandits.models.mixture import MixtureConfig, MixtureModel
-from cocobandits.models.precision import DTYPES, Precision
-from cocobandits.policies.base import Problem
+from cocobandits.populations.mixture import MixtureConfig, MixtureModel
 
 # Prior of a noise that must be learned: a twentieth of the range, give or take a factor of 2.2.
 _NOISE_SHARE, _NOISE_DEVIATION = 0.05, 0.8
@@ -50,8 +50,7 @@ class Mixture:
 
     def __post_init__(self) -> None:
         check_whole(self, "num_components", most=_MOST, remedy=_REMEDY)
-        if self.rank is not None:
-            check_whole(self, "rank", least=0, most=1, remedy=_REMEDY)
+        check_whole(self, "rank", least=0, most=1, remedy=_REMEDY)
         check_choice(self, "precision", DTYPES)
 
     def model(self, problem: Problem, num_particles: int) -> MixtureModel:
@@ -105,10 +104,8 @@ class LogDensity:
     memory_limit_gb: float = 2.0
 
     def __post_init__(self) -> None:
-        check_whole(self, "num_modes", most=_MOST, remedy=_REMEDY)
-        for name, least in (("nodes_per_arm", 2), ("context_points", 1)):
-            if getattr(self, name) is not None:
-                check_whole(self, name, least=least, most=_MOST, remedy=_REMEDY)
+        check_whole(self, "num_modes", "context_points", most=_MOST, remedy=_REMEDY)
+        check_whole(self, "nodes_per_arm", least=2, most=_MOST, remedy=_REMEDY)
         lengthscales = "arm_lengthscale", "context_lengthscale"
         check_numbers(self, "positive", *lengthscales, "amplitude", "memory_limit_gb")
         check_numbers(self, "not negative", "lengthscale_deviation", "amplitude_deviation")
@@ -180,23 +177,33 @@ class ModelChoice(NamedTuple):
 
 
 def choose_population(
-    problem: Problem, preferred: PopulationSettings | None, default: LogDensity
+    problem: Problem, preferred: PopulationSettings | None, default: PopulationSettings
 ) -> ModelChoice:
-    """Take the population asked for; else the default grid where it fits, and else a mixture."""
+    """Take the population asked for, else the default; a mixture where its grid does not fit."""
     if preferred is not None:
         return ModelChoice(preferred, "it was asked for")
+    if isinstance(default, Mixture):
+        return ModelChoice(default, "it is the default, for any number of arms and features")
+    misfit = _misfit(problem)
+    if misfit:
+        return ModelChoice(Mixture(), misfit)
+    num_arms, num_features = problem.num_arms, len(problem.features)
+    fits = f"its grid fits {num_arms} arms and {num_features} feature{'s' * (num_features != 1)}"
+    return ModelChoice(default, f"it is the paper's, and {fits}")
+
+
+def _misfit(problem: Problem) -> str:
+    """Say why a grid does not fit a problem; empty if it does."""
     num_arms, num_features = problem.num_arms, len(problem.features)
     if problem.rewards != "gaussian":
-        return ModelChoice(Mixture(), f"{problem.rewards} rewards have no grid")
+        return f"{problem.rewards} rewards have no grid"
     if num_arms > MOST_GRID_ARMS:
         nodes = _nodes_for(problem, noise_prior(problem)[0])
-        reason = f"a grid of {num_arms} arms would have {nodes}^{num_arms} cells"
-        return ModelChoice(Mixture(), f"{reason}, and {MOST_GRID_ARMS} arms are the most for it")
+        cells = f"a grid of {num_arms} arms would have {nodes}^{num_arms} cells"
+        return f"{cells}, and {MOST_GRID_ARMS} arms are the most for it"
     if num_features > MOST_GRID_FEATURES:
-        reason = f"{num_features} features are more than a grid is for ({MOST_GRID_FEATURES})"
-        return ModelChoice(Mixture(), reason)
-    fits = f"a grid fits {num_arms} arms and {num_features} feature{'s' * (num_features != 1)}"
-    return ModelChoice(default, f"{fits}, and takes any shape of population")
+        return f"{num_features} features are more than a grid is for ({MOST_GRID_FEATURES})"
+    return ""
 
 
 def noise_prior(problem: Problem) -> tuple[float, float]:

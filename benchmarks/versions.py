@@ -1,0 +1,100 @@
+"""Compare the time of a warm run with another commit, interleaved on one machine.
+
+Run it with `.venv/bin/python benchmarks/versions.py --base HEAD~1`. Each tree has one process with
+one thread, which runs the same study once to compile and then in turn with the other; the ratio is
+that of the medians of processor time.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[1]
+_WORKER = """
+import json, sys, time
+from itertools import islice
+from cocobandits import CoIDS, Mixture, simulate
+for line in sys.stdin:
+    steps = json.loads(line)
+    started = time.process_time()
+    records = list(islice(simulate(CoIDS(population=Mixture()), "mixture", 0), steps))
+    spent = time.process_time() - started
+    print(json.dumps([spent, sum(record.regret for record in records)]), flush=True)
+"""
+
+
+class Worker:
+    """A process that imports the package from one tree."""
+
+    def __init__(self, tree: Path) -> None:
+        changed = {"PYTHONPATH": str(tree / "src"), "COCOBANDITS_QUIET": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _WORKER],
+            env=os.environ | changed,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, num_steps: int) -> tuple[float, float]:
+        """Run the study, and return the seconds and the total regret."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{num_steps}\n")
+        self._process.stdin.flush()
+        seconds, regret = json.loads(self._process.stdout.readline())
+        return seconds, regret
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+
+def compare(base: Path, num_steps: int, num_rounds: int) -> None:
+    """Print every round, the medians and their ratio."""
+    workers = {"base": Worker(base), "here": Worker(ROOT)}
+    seconds: dict[str, list[float]] = {name: [] for name in workers}
+    try:
+        for number in range(num_rounds + 1):
+            for name, worker in workers.items():
+                spent, regret = worker.run(num_steps)
+                if number > 0:
+                    seconds[name].append(spent)
+                which = f"round {number}" if number else "compiling"
+                print(f"{name}: {which}, {spent:.2f} s, regret {regret:.3f}", flush=True)
+    finally:
+        for worker in workers.values():
+            worker.close()
+    before, after = (median(seconds[name]) for name in ("base", "here"))
+    print(f"{num_steps} steps: base {before:.2f} s, here {after:.2f} s, {after / before:.2f} times")
+
+
+def main() -> None:
+    """Check the other commit out next to this tree, and compare."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--base", default="HEAD~1", help="commit to compare with")
+    parser.add_argument("--steps", type=int, default=750, help="decisions of a run")
+    parser.add_argument("--rounds", type=int, default=3, help="runs per commit, after one warm-up")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "base"
+        subprocess.run(
+            ["git", "worktree", "add", "--detach", "--quiet", str(tree), asked.base],
+            cwd=ROOT,
+            check=True,
+        )
+        try:
+            compare(tree, asked.steps, asked.rounds)
+        finally:
+            remove = ["git", "worktree", "remove", "--force", str(tree)]
+            subprocess.run(remove, cwd=ROOT, check=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Numerical building blocks without statistics of their own: intervals, orthants, quadrature."""

@@ -1,0 +1,1 @@
+"""Gaussian hierarchies in closed form: linear mixed models of arm means."""

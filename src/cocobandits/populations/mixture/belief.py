@@ -1,0 +1,211 @@
+"""A belief about one user's arm means that is a mixture of independent arms."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
+
+from cocobandits.numerics.blocks import block_size, split
+from cocobandits.populations.base import Belief
+from cocobandits.populations.mixture.arms import Arms, Contest, TypeValues
+from cocobandits.types import ArmValues, ArmVector, Scalar, Values
+from cocobandits.users.statistics import Statistics
+
+T = TypeVar("T")
+
+_LEAST_SHARE = 1e-6
+# Values that are laid out per arm: steps of a sixteenth of the deviation, to six of it.
+_NUM_STEPS, _REACH = 81, 2.5
+# Types of a mixture that are looked at together: what is made of them stays in the cache.
+_TYPES_AT_ONCE = 100
+# The weight that all types may have together that do not matter, and between which limits of a
+# single one's weight these are found: equal shares of it, doubled so many times.
+_NEGLIGIBLE, _NUM_DOUBLINGS = 1e-6, 20
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class MixtureBelief(Belief):
+    """Types with normalised log-weights, and the arms of each."""
+
+    log_weights: Float[Array, "*each type"]
+    arms: Arms
+
+    @property
+    def reward_noise(self) -> Scalar:  # type: ignore[override]  # others hold it
+        """Standard deviation of a reward, averaged over types."""
+        return jnp.sqrt(self._average(self.arms.noise_variance()))
+
+    def mean(self) -> ArmVector:
+        """Compute E[μ_a]."""
+        return self._average(self.arms.mean())
+
+    def variance(self) -> ArmVector:
+        """Compute Var(μ_a): within types, and between them."""
+        between = (self.arms.mean() - self.mean()[None, :]) ** 2
+        return self._average(self.arms.variance() + between)
+
+    def best_probability(self) -> ArmVector:
+        """Compute P(arm a has the largest mean)."""
+
+        def wins(shares: Array, arms: Arms) -> Array:
+            return jnp.sum(shares[:, None] * arms.contest().best_probability, axis=0)
+
+        shares = self._add_up(wins)
+        return shares / jnp.sum(shares)
+
+    def expected_best(self) -> Scalar:
+        """Compute E[max_a μ_a]."""
+        return self._add_up(lambda shares, arms: jnp.sum(shares * arms.contest().mean))
+
+    def values(self) -> Values:
+        """Lay out values around every arm's mean, closest where most of the belief is."""
+        steps = jnp.asarray(np.sinh(np.linspace(-_REACH, _REACH, _NUM_STEPS)))
+        deviation = jnp.sqrt(self.variance())
+        spread = (self.mean()[:, None] + deviation[:, None] * steps[None, :]).ravel()
+        return jnp.clip(jnp.sort(spread), *self.arms.support)
+
+    def cumulative(self, values: Values) -> ArmValues:
+        """Compute P(μ_a ≤ value), a block of types at a time."""
+        num_types, num_arms = self.arms.mean().shape
+        dtype = self.arms.mean().dtype
+        types = split((self._shares(dtype), self.arms), block_size(num_types, _TYPES_AT_ONCE))
+
+        def add(total: Array, block: tuple[Array, Arms]) -> tuple[Array, None]:
+            shares, arms = block
+            below = arms.cumulative(values.astype(dtype)).astype(dtype)
+            return total + jnp.sum(shares[:, None, None] * below, axis=0), None
+
+        nothing = jnp.zeros((num_arms, len(values)), dtype)
+        return jax.lax.scan(add, nothing, types)[0].astype(float)
+
+    def predictive(self, rewards: Values) -> ArmValues:
+        """Compute the density of the next reward."""
+        dtype = self.arms.mean().dtype
+        joint = self.arms.joint(self._shares(dtype), rewards.astype(dtype))
+        return jnp.sum(joint, axis=0).astype(float)
+
+    def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
+        """Add up the types: how likely each makes a reward, and who is best in it then.
+
+        Given type and reward, the pulled arm is best with a probability that moves with its mean
+        (a probit around the best of all, whose average over normal rewards is exact), and the
+        others share the rest as they do without the reward. What a reward tells about the best arm
+        by telling types apart is exact; what it tells within a type is not.
+        """
+        return self.best_outlook(rewards)[1]
+
+    def best_outlook(self, rewards: Values) -> tuple[Scalar, Float[Array, "best arm value"]]:
+        """Add up both at once."""
+        rewards = rewards.astype(self.arms.mean().dtype)
+
+        def look_out(shares: Array, arms: Arms) -> tuple[Array, Array]:
+            contest = arms.contest()
+            table = _best_and_reward(shares, arms, contest, rewards)
+            return jnp.sum(shares * contest.mean), table
+
+        return self._add_up(look_out)
+
+    def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
+        """Add up the types: a reward moves its own arm, and reweights all types."""
+        means = self.arms.mean()
+        rewards = rewards.astype(means.dtype)
+        joint = self.arms.joint(self._shares(means.dtype), rewards)
+        others = jnp.einsum("tb,tar->bar", means, joint)
+        own = jnp.sum(joint * self.arms.after(rewards)[0], axis=0)
+        is_own = jnp.eye(means.shape[1], dtype=bool)[:, :, None]
+        return jnp.where(is_own, own[None, :, :], others)
+
+    def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
+        """Multiply the bin probabilities of two arms, type by type."""
+        shares = jnp.diff(self.arms.cumulative(edges), axis=2)
+        weights = jnp.exp(self.log_weights)
+        return jnp.einsum("t,ti,tj->ij", weights, shares[:, first], shares[:, second])
+
+    def condition(self, statistics: Statistics) -> "MixtureBelief":
+        """Reweight the types, and condition each; in the precision of the belief."""
+        arms, log_evidence = self.arms.condition(statistics)
+        joint = self.log_weights + log_evidence
+        after = MixtureBelief(joint - logsumexp(joint), arms)
+        return jax.tree.map(lambda new, old: new.astype(old.dtype), after, self)
+
+    def among(self, arms: Int[Array, " chosen"]) -> "MixtureBelief":
+        """Keep some arms of every type."""
+        return MixtureBelief(self.log_weights, self.arms.among(arms))
+
+    def blended(self, log_shares: Float[Array, " each"]) -> "MixtureBelief":
+        """Put all types side by side."""
+        weights = log_shares[:, None] + self.log_weights
+        flat = jax.tree.map(lambda part: part.reshape(-1, *part.shape[2:]), self.arms)
+        return MixtureBelief(weights.ravel(), flat)
+
+    def _add_up(self, read: Callable[[Array, Arms], T]) -> T:
+        """Sum what is read off blocks of types, leaving out those that do not matter."""
+        shares = self._shares(self.arms.mean().dtype)
+        chosen, num_chosen = _weighty(shares)
+        size = block_size(len(shares), _TYPES_AT_ONCE)
+        counted = jnp.where(jnp.arange(len(shares)) < num_chosen, shares[chosen], 0.0)
+        counted = counted / jnp.sum(counted)
+        arms = jax.tree.map(lambda part: part[chosen], self.arms)
+        blocks = split((counted, arms), size)
+
+        def read_block(number: Int[Array, ""]) -> T:
+            return read(*jax.tree.map(lambda part: part[number], blocks))
+
+        def add(number: Int[Array, ""], sums: T) -> T:
+            return jax.tree.map(jnp.add, sums, read_block(number))
+
+        shapes = jax.eval_shape(read_block, jnp.array(0))
+        nothing = jax.tree.map(lambda part: jnp.zeros(part.shape, part.dtype), shapes)
+        sums = jax.lax.fori_loop(0, -(-num_chosen // size), add, nothing)
+        return jax.tree.map(lambda part: part.astype(float), sums)
+
+    def _shares(self, dtype: np.dtype) -> Float[Array, " type"]:
+        return jnp.exp(self.log_weights).astype(dtype)
+
+    def _average(self, values: Float[Array, "type *shape"]) -> Float[Array, "*shape"]:
+        shares = self._shares(values.dtype).reshape((-1,) + (1,) * (values.ndim - 1))
+        # Not a matrix product: as a sum it is done while the values are computed.
+        return jnp.sum(shares * values, axis=0).astype(float)
+
+
+def _weighty(shares: Float[Array, " type"]) -> tuple[Int[Array, " type"], Int[Array, ""]]:
+    """List the types without which more than a negligible weight is missing, and count them.
+
+    Sorting would find the fewest of them, and take longer than what it saves.
+    """
+    doublings = np.asarray(2.0 ** np.arange(_NUM_DOUBLINGS))
+    limits = jnp.asarray(_NEGLIGIBLE / len(shares) * doublings, shares.dtype)
+    lighter = jnp.sum(jnp.where(shares[:, None] < limits[None, :], shares[:, None], 0.0), axis=0)
+    is_chosen = shares >= jnp.max(jnp.where(lighter <= _NEGLIGIBLE, limits, 0.0))
+    chosen = jnp.nonzero(is_chosen, size=len(shares), fill_value=0)[0]
+    return chosen, jnp.sum(is_chosen)
+
+
+def _best_and_reward(
+    shares: Float[Array, " type"], arms: Arms, contest: Contest, rewards: Values
+) -> Float[Array, "best arm value"]:
+    wins = contest.best_probability
+    joint, own = arms.joint(shares, rewards), _own_best(arms, contest, rewards)
+    # Row j, column a: another arm is best while a is pulled.
+    rest = joint * (1 - own) * (1 / jnp.maximum(1 - wins, _LEAST_SHARE))[:, :, None]
+    others = jnp.einsum("tj,tar->jar", wins, rest)
+    is_own = jnp.eye(wins.shape[1], dtype=bool)[:, :, None]
+    return jnp.where(is_own, jnp.sum(joint * own, axis=0)[None, :, :], others)
+
+
+def _own_best(arms: Arms, contest: Contest, rewards: Values) -> TypeValues:
+    """Compute P(a pulled arm is best | type, its reward)."""
+    mean, variance = arms.after(rewards)
+    rival = contest.variance[:, None]
+    win = jnp.clip(contest.best_probability, _LEAST_SHARE, 1 - _LEAST_SHARE)
+    before = jnp.sqrt(arms.variance() + rival)
+    hurdle = arms.mean() - jax.scipy.special.ndtri(win) * before
+    sharpness = math.sqrt(0.5) / jnp.sqrt(variance + rival[:, :, None])
+    return 0.5 + 0.5 * jax.lax.erf(sharpness * (mean - hurdle[:, :, None]))

@@ -1,0 +1,195 @@
+"""The table of all users, and a change of one of them.
+
+A change is a path from the users as they were (temperature 0) to the users as they will be
+(temperature 1); `rows` lists the terms of a sum over users along it.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from cocobandits.types import (
+    PossibleContext,
+    Scalar,
+)
+from cocobandits.users.statistics import Statistics
+
+_FIRST_CAPACITY = 256
+_GROWTH = 4
+
+
+class UserRows(NamedTuple):
+    """Terms of a sum over users: how much each counts, its context and its statistics."""
+
+    weights: Float[Array, " user"]
+    contexts: Float[Array, "user *point feature"]
+    statistics: Statistics  # each field: user × arm
+    num_rows: Int[Array, ""]  # what lies beyond is padding
+
+    def of(self, row: Int[ArrayLike, ""]) -> tuple[Scalar, PossibleContext, Statistics]:
+        """Read one term."""
+        statistics = Statistics(*(field[row] for field in self.statistics))
+        return self.weights[row], self.contexts[row], statistics
+
+
+class UserTable(NamedTuple):
+    """Contexts and statistics of all users, padded so that few shapes are ever compiled.
+
+    Contexts have an axis of points from the first user on of whose context not all is known.
+    """
+
+    contexts: Float[Array, "user *point feature"]
+    statistics: Statistics  # each field: user × arm
+    num_users: Int[Array, ""]
+
+    @classmethod
+    def empty(cls, num_features: int, num_arms: int) -> "UserTable":
+        """Make a table without users."""
+        # NumPy's, since every shape that JAX makes is compiled.
+        blank = jnp.asarray(np.zeros((_FIRST_CAPACITY, num_arms)))
+        contexts = jnp.asarray(np.zeros((_FIRST_CAPACITY, num_features)))
+        return cls(contexts, Statistics(blank, blank, blank), jnp.asarray(np.zeros((), dtype=int)))
+
+    @property
+    def num_features(self) -> int:
+        """How many features a context has."""
+        return self.contexts.shape[-1]
+
+    def append(self, context: PossibleContext) -> "UserTable":
+        """Add a user without rewards, growing the table when it is full."""
+        user = int(self.num_users)
+        capacity = len(self.contexts)
+        table = self._grow(_GROWTH * capacity) if user == capacity else self
+        table = table.fitting(context)
+        return _append(table, context)
+
+    def fitting(self, context: PossibleContext) -> "UserTable":
+        """Make room for the points of a context; what is known is the same at all of them."""
+        if context.ndim == 1 or self.contexts.ndim == 3:
+            return self
+        shape = (len(self.contexts), *context.shape)
+        return self._replace(contexts=jnp.broadcast_to(self.contexts[:, None, :], shape))
+
+    def with_arm(self) -> "UserTable":
+        """Add an arm that nobody has been given."""
+        wider = (jnp.pad(field, ((0, 0), (0, 1))) for field in self.statistics)
+        return self._replace(statistics=Statistics(*wider))
+
+    @jax.jit
+    def of(self, user: Int[ArrayLike, ""]) -> tuple[PossibleContext, Statistics]:
+        """Read one user's context and statistics."""
+        return self.contexts[user], Statistics(*(field[user] for field in self.statistics))
+
+    @jax.jit
+    def replace(
+        self,
+        user: Int[ArrayLike, ""],
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> "UserTable":
+        """Write one user's statistics, and context if it is another now."""
+        fields = zip(self.statistics, statistics, strict=True)
+        changed = self._replace(
+            statistics=Statistics(*(old.at[user].set(new) for old, new in fields))
+        )
+        if context is None:
+            return changed
+        return changed._replace(contexts=self.contexts.at[user].set(self._as_row(context)))
+
+    def _as_row(self, context: PossibleContext) -> Float[Array, "*row feature"]:
+        return jnp.broadcast_to(context, self.contexts.shape[1:])
+
+    def _grow(self, capacity: int) -> "UserTable":
+        def pad(rows: Float[Array, "user *columns"]) -> Float[Array, "larger *columns"]:
+            spare = ((0, capacity - len(rows)),) + ((0, 0),) * (rows.ndim - 1)
+            return jnp.asarray(np.pad(rows, spare))
+
+        return UserTable(pad(self.contexts), Statistics(*map(pad, self.statistics)), self.num_users)
+
+
+@jax.jit
+def _append(table: UserTable, context: PossibleContext) -> UserTable:
+    return table._replace(
+        contexts=table.contexts.at[table.num_users].set(table._as_row(context)),
+        num_users=table.num_users + 1,
+    )
+
+
+class Added(NamedTuple):
+    """One reward that was added; the arm is -1 if a change is something else."""
+
+    arm: Int[Array, ""]
+    reward: Scalar
+
+    @classmethod
+    def of(cls, arm: int = -1, reward: float = 0.0) -> "Added":
+        """Turn plain numbers into arrays."""
+        return cls(jnp.asarray(arm), jnp.asarray(reward, dtype=float))
+
+
+class Change(NamedTuple):
+    """The table before a change, and one user's statistics and context after it."""
+
+    table: UserTable
+    user: Int[Array, ""]
+    statistics: Statistics
+    context: PossibleContext
+    added: Added
+
+    @classmethod
+    def of(
+        cls,
+        table: UserTable,
+        user: Int[ArrayLike, ""],
+        statistics: Statistics,
+        context: PossibleContext | None = None,
+    ) -> "Change":
+        """Describe what becomes of a user; the context stays unless another is given."""
+        if context is not None:
+            table = table.fitting(context)
+        number = jnp.asarray(user)
+        now = table.of(number)[0] if context is None else table._as_row(context)
+        return cls(table, number, statistics, now, Added.of())
+
+    @classmethod
+    def adding(
+        cls,
+        table: UserTable,
+        user: int,
+        arm: int,
+        reward: float,
+        context: PossibleContext | None = None,
+    ) -> "Change":
+        """Describe one further reward of a user; the context stays unless another is given."""
+        after = table.of(user)[1].add(arm, reward)
+        return cls.of(table, user, after, context)._replace(added=Added.of(arm, reward))
+
+    def applied(self) -> UserTable:
+        """Write the change down."""
+        return self.table.replace(self.user, self.statistics, self.context)
+
+    def rows(self, temperature: Scalar) -> UserRows:
+        """List the terms of the tempered likelihood.
+
+        The rows are the users as they were, the changed one fading, then that one as it will be.
+        """
+        table, end = self.table, self.table.num_users
+        rows = jnp.arange(len(table.contexts) + 1)
+        is_new = rows == end
+        users = jnp.where(is_new, self.user, rows)
+        faded = jnp.where(users == self.user, 1.0 - temperature, 1.0 * (rows < end))
+        lifted = is_new.reshape((-1,) + (1,) * self.context.ndim)
+        return UserRows(
+            jnp.where(is_new, temperature, faded),
+            jnp.where(lifted, self.context[None], table.contexts[users]),
+            Statistics(
+                *(
+                    jnp.where(is_new[:, None], new[None, :], old[users])
+                    for new, old in zip(self.statistics, table.statistics, strict=True)
+                )
+            ),
+            end + 1,
+        )

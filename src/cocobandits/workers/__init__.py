@@ -1,0 +1,1 @@
+"""Processes that work for a study."""
