@@ -34,7 +34,7 @@ def _origin() -> dict[str, str]:
 # Before anything is measured, while the code is the one that was imported.
 ORIGIN = _origin()
 # The first run of a benchmark compiles, whatever earlier processes left on disk.
-jax.config.update("jax_enable_compilation_cache", False)
+jax.config.update("jax_enable_compilation_cache", False)  # type: ignore[no-untyped-call]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,4 +67,4 @@ def case(request: pytest.FixtureRequest, quick: bool) -> Case:
 
 @pytest.fixture(autouse=True)
 def _nothing_compiled() -> None:
-    jax.clear_caches()
+    jax.clear_caches()  # type: ignore[no-untyped-call]

@@ -237,7 +237,7 @@ class LiteralPosterior:
                 self.enrol(context)
             self.probabilities(user)
             self.update(user, self.statistics[user].add(arm, reward))
-        jax.block_until_ready(self.particles)
+        self.particles.block_until_ready()
 
     def _next_key(self) -> Array:
         self._key, key = jax.random.split(self._key)

@@ -53,7 +53,7 @@ def seconds(value: float | None) -> str:
 
 def target_rows(entries: Entries) -> list[tuple[str, ...]]:
     """Compare the measurements with the targets."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for measure, name, key, words, bound in TARGETS:
         value = entries.get(name, {}).get(key)
         if value is not None:

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
+from cocobandits.environments.mixture import MixtureEnvironment
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.environments.registry import find_environment
 from cocobandits.policies.coco.descriptions import GIDS, CoIDS, Learner
 from cocobandits.policies.coco.populations import LogDensity, Mixture, PaperLogDensity
 from cocobandits.populations.history_path import HistoryPath
@@ -19,7 +19,7 @@ from cocobandits.rewards import Gaussian
 from cocobandits.study import Study
 from cocobandits.users.table import Change
 
-_MIXTURE = find_environment("mixture")
+_MIXTURE = MixtureEnvironment()
 
 
 class ManyArms(Environment):
@@ -127,4 +127,4 @@ def value_and_gradient(study: Study) -> Callable[[], Any]:
     change = Change.of(users, jnp.asarray(0), users.of(0)[1])
     evaluate = jax.jit(HistoryPath(policy.model).log_likelihood_and_gradient)
     particles, everything = study._learner.state.particles, jnp.ones(())
-    return lambda: jax.block_until_ready(evaluate(particles, change, everything))
+    return lambda: jax.block_until_ready(evaluate(particles, change, everything))  # type: ignore[no-untyped-call]

@@ -31,7 +31,7 @@ FRESH = str(Path(__file__).with_name("fresh.py"))
 PAUSE = 0.05
 
 
-def with_case(*names: str) -> Any:
+def with_case(*names: str) -> pytest.MarkDecorator:
     """Run a benchmark for each of the named cases."""
     return pytest.mark.parametrize("case", names, indirect=True)
 
@@ -60,11 +60,12 @@ def test_literal(benchmark: Any, case: Case, quick: bool) -> None:
     study = case.open()
     served = serve(study, case)
     users = study._learner.users
-    history = [
+    history: Any = [
         (each.user, users.contexts[each.user], each.arm, study.design.standardise(each.reward))
         for each, *_ in served
     ]
-    population: Any = replace(case.policy.population, precision="double")
+    given: Any = case.policy.population
+    population = replace(given, precision="double")
     num_particles = case.policy.num_particles
     model = population.model(study.design.problem(), num_particles)
     size = (int(users.num_users), 0, num_particles)

@@ -22,8 +22,8 @@ _COMPILING = (
 _compiled = [0.0]
 
 
-def _note(event: str, duration: float, **_: Any) -> None:
-    _compiled[0] += duration if event in _COMPILING else 0.0
+def _note(event: str, duration_secs: float, **_: Any) -> None:
+    _compiled[0] += duration_secs if event in _COMPILING else 0.0
 
 
 jax.monitoring.register_event_duration_secs_listener(_note)

@@ -99,7 +99,7 @@ class PeerAgent(Agent):
 def peer_suite(environments: list[str], peers: list[str], num_seeds: int) -> Suite:
     """Build the suite of peers; cells of a comparison depend on these packages and this folder."""
     packages = {name: version(name) for name in _PACKAGES}
-    digest = source_digest(Path(__file__).parents[1], ("peers",))
+    digest = source_digest(Path(__file__).parent)
     provenance = {"packages": packages, "source_sha256": digest}
     agents = {
         name: PeerAgent(label=name, library=name.partition(" ")[0], provenance=provenance)
