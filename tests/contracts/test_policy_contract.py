@@ -266,7 +266,8 @@ def _read_mean(belief):
 
 
 @pytest.mark.parametrize("name", policy_names())
-def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
+def test_loaded_study_decides_as_the_saved_one(name, tmp_path, caplog):
+    """And it is read from the snapshot, not learned again."""
     settings = small(name, _mixture(2), steps_per_user=5, horizon=5)
     rewards = Gaussian(0.0, 1.0, noise=0.05)
     study = Study(["a", "b", "c"], {"x": (0.0, 1.0)}, rewards, settings, seed=4)
@@ -276,6 +277,7 @@ def test_loaded_study_decides_as_the_saved_one(name, tmp_path):
     waiting = study.decide("bob")
     study.save(tmp_path / "one.study")
     loaded = Study.load(tmp_path / "one.study")
+    assert not caplog.messages
     assert loaded.decide("bob") == waiting
     for copy in (study, loaded):
         copy.reward(waiting.id, 0.1)

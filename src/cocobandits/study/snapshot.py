@@ -67,8 +67,9 @@ def _fill(template: tuple[UserTable, Any], arrays: list[AnyArray]) -> tuple[User
     leaves, structure = jax.tree.flatten(template)
     capacity, grown = (each[0].shape[:1] for each in (leaves, arrays))
     for leaf, array in zip(leaves, arrays, strict=True):
-        # The table of users grows along its first axis; nothing else changes shape.
-        is_table = leaf.shape[:1] == capacity and array.shape[:1] == grown >= capacity
+        # Tables with a row per user grow along their first axis; those of policies start without
+        # rows. Nothing else changes shape.
+        is_table = leaf.shape[:1] in ((0,), capacity) and array.shape[:1] == grown >= capacity
         fits = leaf.shape == array.shape or (is_table and leaf.shape[1:] == array.shape[1:])
         if not fits or array.dtype != leaf.dtype or np.isnan(array).any():
             raise ValueError("an array does not fit")
