@@ -104,9 +104,10 @@ def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
 
 
 def test_a_policy_is_added_to_a_finished_run(finished, tmp_path):
-    """The folder's number of seeds is the default."""
+    """The folder's number of seeds is the default, also where an addition was interrupted."""
     out = tmp_path / "run"
     shutil.copytree(finished[0], out)
+    (out / "cells" / "diet" / "mtts").mkdir(parents=True)
     policies = ("--policy", "mtts", "--policy", "uniform")
     shown = run("reproduce", "--quick", "--env", "diet", *policies, "--out", out)
     assert shown.returncode == 0, shown.stderr

@@ -177,14 +177,11 @@ def _report(folders: list[Path]) -> None:
 def _num_seeds(path: Path, asked: int | None) -> int | None:
     """Choose the number of seeds that is asked for, or else that of a finished run.
 
-    An interrupted run has the first seeds only, so the suite decides there.
+    A run that was never finished has the first seeds only, so the suite decides there.
     """
     from cocobandits.runs.store import RunFolder  # noqa: PLC0415 - needs the extra
 
-    folder = RunFolder(path)
-    if asked is not None or not folder.is_finished():
-        return asked
-    return max(key.seed for key in folder.made() if not isinstance(key, str)) + 1
+    return RunFolder(path).num_seeds() if asked is None else asked
 
 
 def _check_packages() -> None:

@@ -43,9 +43,14 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def is_finished(self) -> bool:
-        """Check that the last command that wrote cells came to its end."""
-        return (self.path / _PACKED).is_file() and not (self.path / _LOOSE).exists()
+    def num_seeds(self) -> int | None:
+        """Count the seeds of the last command that came to its end; None if there was none.
+
+        Raises:
+            StorageError: the packed file is damaged.
+        """
+        packed = self.path / _PACKED
+        return 1 + max(info.seed for info in read_infos(packed)) if packed.is_file() else None
 
     def made(self) -> dict[CellKey | str, Made]:
         """Describe all stored results.
