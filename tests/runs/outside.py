@@ -29,10 +29,13 @@ class Village(Environment):
     rewards = Gaussian(-2.0, 2.0, noise=0.1)
     recruitment = Recruitment.batches(2, 3, 2)
 
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
     def draw_users(self, generator, num_users, shared=NOTHING_SHARED):
         """Draw a context and two arm means for each user."""
         del shared
-        means = np.array([-0.5, 0.5]) + 0.1 * generator.normal(size=(num_users, 2))
+        means = np.array([-0.5, 0.5 + self.shift]) + 0.1 * generator.normal(size=(num_users, 2))
         return Cohort([{"x": value} for value in generator.uniform(-1, 1, num_users)], means)
 
     def population(self, shared=NOTHING_SHARED):
@@ -40,7 +43,7 @@ class Village(Environment):
         del shared
         return ConditionalMixture.from_arrays(
             logits=[[0.0, 0.0]],
-            means=[[[-0.5, 0.0], [0.5, 0.0]]],
+            means=[[[-0.5, 0.0], [0.5 + self.shift, 0.0]]],
             factors=[np.multiply.outer(0.1 * np.eye(2), [1.0, 0.0])],
         )
 

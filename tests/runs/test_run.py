@@ -10,7 +10,7 @@ import outside
 import pytest
 from outside import Large, Last, Stubborn, Village
 
-from cocobandits import IndTS, OracleTS, RobustAgg, Uniform, simulate
+from cocobandits import GradBand, IndTS, OracleTS, RobustAgg, Uniform, simulate
 from cocobandits.display import DEFAULT_LINE
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.errors import (
@@ -23,8 +23,10 @@ from cocobandits.experiments.figures.regret import cumulative_figure
 from cocobandits.experiments.report import write_comparison, write_report
 from cocobandits.experiments.suites import Suite
 from cocobandits.policies.description import PolicySettings
+from cocobandits.policies.plain import to_plain
 from cocobandits.runs import store
 from cocobandits.runs.cell import Agent
+from cocobandits.runs.format import cell_table
 from cocobandits.runs.pool import fill, plan
 from cocobandits.runs.provenance import Source
 from cocobandits.runs.results import read_results
@@ -132,7 +134,7 @@ def test_other_settings_are_refused_or_replaced(tmp_path):
     run(tmp_path, make_suite(1, agent))
     assert not run(tmp_path, make_suite(1, agent))
     other = make_suite(1, replace(agent, settings={"depth": (1, 3)}))
-    with pytest.raises(ConflictError, match="village / x / seed 0 has other settings"):
+    with pytest.raises(ConflictError, match=r"village / x / seed 0 has other settings \(depth\)"):
         run(tmp_path, other)
     assert run(tmp_path, other, is_refreshed=True) == ["village / x / seed 0"]
     assert read_results(tmp_path).settings("x") == {"depth": [1, 3]}
@@ -194,8 +196,33 @@ def test_code_of_policies_from_outside_is_recorded(tmp_path):
 def test_another_plan_of_arrivals_is_another_cell(tmp_path):
     run(tmp_path, make_suite())
     longer = Village().recruiting(Recruitment.batches(4, 3, 2))
-    with pytest.raises(ConflictError, match="has other settings"):
+    with pytest.raises(ConflictError, match=r"other settings \(size, users\), and 1 more results"):
         run(tmp_path, replace(make_suite(), environments=(longer,)))
+
+
+def test_other_parameters_of_an_environment_are_another_cell(tmp_path):
+    """The same class and name, and other users."""
+    run(tmp_path, make_suite())
+    warmer = replace(make_suite(1, Uniform()), environments=(Village(shift=0.4),))
+    with pytest.raises(ConflictError, match=r"village / ind-ts / seed 0 has .* \(users\)"):
+        run(tmp_path, warmer)
+    assert len(run(tmp_path, warmer, is_refreshed=True)) == 3
+    assert read_results(tmp_path).policies == ("ind-ts", "Uniform", "stubborn")
+
+
+def test_cells_from_before_a_setting_was_added_are_the_same(tmp_path):
+    """The stored settings lack a field, as those of an earlier version do."""
+    suite = Suite("mine", (Village(),), {"gradband": GradBand()}, 1)
+    [cell], settings = suite.cells(), to_plain(GradBand())
+    del settings["softness"]
+    world = cell.made(SOURCE).identity["users"]
+    info = cell.info(SOURCE)._replace(settings=settings, world_sha256=world)
+    with open_folder(tmp_path) as folder:
+        folder.save(cell.key, cell_table(info, []), info.made)
+        assert plan(folder, suite.cells(), SOURCE).num_done == 1
+        other = replace(suite, policies={"gradband": GradBand(softness=2.0)})
+        with pytest.raises(ConflictError, match=r"other settings \(softness\)"):
+            plan(folder, other.cells(), SOURCE)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Settings as plain values, for files: a mapping with the kind and the fields, and back."""
 
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,19 @@ def check_classes(policies: Any) -> None:
 def _as_python(value: Any) -> Any:
     """Turn a number of NumPy into Python's."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def with_defaults(item: Any) -> Any:
+    """Add the fields that settings got after `to_plain` wrote them, with their defaults."""
+    if not isinstance(item, dict):
+        return item
+    kind = _CLASSES.get(item.get(_KIND, ""))
+    added = {
+        each.name: _as_python(each.default)
+        for each in (fields(kind) if kind else ())
+        if each.name not in item and each.default is not MISSING
+    }
+    return added | {name: with_defaults(value) for name, value in item.items()}
 
 
 def from_plain(item: dict[str, Any], further: Iterable[type[PolicySettings]] = ()) -> Any:

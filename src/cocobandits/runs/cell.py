@@ -129,8 +129,9 @@ class Cell:
         return plan.num_steps * (1.0 + 0.1 * plan.num_users * self.agent.is_learner)
 
     def made(self, source: Source) -> Made:
-        """Describe how the result is made."""
-        return self.info(source).made
+        """Describe how the result is made; users and rewards are drawn for that."""
+        world = draw_world(self.environment, self.seed)
+        return self.info(source)._replace(world_sha256=world_digest(world)).made
 
     def info(self, source: Source) -> CellInfo:
         """Describe the cell, without results."""

@@ -128,8 +128,8 @@ class CellInfo(NamedTuple):
         """How the cell was made."""
         names = ("settings", "reward_range", "newcomers")
         parts = {name: getattr(self, name) for name in names}
-        size = {"size": (self.num_users, self.num_steps)}
-        return Made(plain(self.key._asdict() | parts | size), self.provenance)
+        drawn = {"size": (self.num_users, self.num_steps), "users": self.world_sha256}
+        return Made(plain(self.key._asdict() | parts | drawn), self.provenance)
 
     @classmethod
     def parse(cls, text: str) -> "CellInfo":

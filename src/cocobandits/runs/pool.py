@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from cocobandits.errors import CocoError, ConflictError, CrashedError
+from cocobandits.policies.plain import with_defaults
 from cocobandits.runs.format import CellKey, Made
 from cocobandits.runs.provenance import Source, is_same_code
 from cocobandits.runs.store import RunFolder
@@ -59,24 +60,29 @@ def plan(
     """Find the tasks whose results are missing, or were made by other code if refreshed.
 
     Raises:
-        ConflictError: the folder has a result with other settings, and is not refreshed.
+        ConflictError: the folder has results with other settings, and is not refreshed.
         StorageError: a file is damaged.
     """
-    known, missing, done, stale = folder.made(), [], [], []
+    known, missing, done, stale, others = folder.made(), [], [], [], []
     for task in tasks:
         mine, found = task.made(source), known.get(task.key)
         if found is None:
             missing.append(task)
-        elif found.identity == mine.identity and is_same_code(found.provenance, mine.provenance):
+        elif changed := _changed(found.identity, mine.identity):
+            others.append((task, changed))
+        elif is_same_code(found.provenance, mine.provenance):
             done.append(task)
-        elif found.identity == mine.identity or is_refreshed:
-            stale.append(task)
         else:
-            raise ConflictError(
-                f"Expected the same settings as before; got out={str(folder.path)!r}, in which "
-                f"{task.key} has other settings. Choose another folder, or replace such results "
-                "with --refresh."
-            )
+            stale.append(task)
+    if others and not is_refreshed:
+        (first, changed), num_further = others[0], len(others) - 1
+        further = f", and {num_further} more results too" if num_further else ""
+        raise ConflictError(
+            f"Expected the same settings as before; got out={str(folder.path)!r}, in which "
+            f"{first.key} has other settings ({', '.join(changed)}){further}. Choose another "
+            "folder, or replace such results with --refresh."
+        )
+    stale += [task for task, _ in others]
     todo = sorted(missing + stale if is_refreshed else missing, key=_turn)
     return Plan(todo, len(missing + done + stale) - len(todo), len(stale))
 
@@ -176,6 +182,18 @@ def _serve(first: Connection, source: Source) -> None:
         except Exception:
             result = f"\n{traceback.format_exc()}"
         first.send(result)
+
+
+def _changed(found: dict[str, Any], mine: dict[str, Any]) -> list[str]:
+    """Name the parts of two identities that differ, and the settings one by one."""
+    pairs = [tuple(with_defaults(each) for each in (found, mine))]
+    pairs += [tuple(each.pop("settings", {}) for each in pairs[0])]
+    return [
+        name
+        for first, second in pairs
+        for name in first | second
+        if first.get(name, ...) != second.get(name, ...)
+    ]
 
 
 def _turn(task: Task) -> tuple[int, float]:

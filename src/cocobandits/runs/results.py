@@ -227,7 +227,7 @@ def _check_same(first: CellInfo, second: CellInfo, folder: Path) -> None:
     """Refuse two different results of one cell."""
     is_same = first.made.identity == second.made.identity
     if not is_same or abs(first.total_regret - second.total_regret) > _TOLERANCE:
-        what = "regret" if is_same else "settings, range or newcomers"
+        what = "regret" if is_same else "settings, range, newcomers or users"
         raise StorageError(
             f"Expected each cell once, or alike; got folder={str(folder)!r}, in which {first.key} "
             f"has another {what}. Report the folders one by one."
