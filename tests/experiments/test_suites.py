@@ -20,7 +20,7 @@ from cocobandits import (
 from cocobandits.environments.base import NOTHING_SHARED, Environment
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.environments.registry import environment_names, find_environment
-from cocobandits.errors import CocoError, ConfigurationError, UnknownNameError
+from cocobandits.errors import CocoError, ConfigurationError, ConflictError, UnknownNameError
 from cocobandits.experiments import populations, suites
 from cocobandits.experiments.claims import PAPER, PAPER_POLICIES, STRESS
 from cocobandits.experiments.density import CONTEXTS, PAPER_RANGE, TIMES, DensityTask, one_by_one
@@ -37,7 +37,7 @@ from cocobandits.policies.plain import to_plain
 from cocobandits.runs.pool import plan
 from cocobandits.runs.provenance import Source
 from cocobandits.runs.results import read_results
-from cocobandits.runs.store import open_folder
+from cocobandits.runs.store import RunFolder, open_folder
 from cocobandits.simulation.loop import facts_of
 from cocobandits.simulation.world import draw_world
 
@@ -232,25 +232,29 @@ def test_settings_of_a_cell_are_those_of_its_policy():
     assert found["ind-ts"] == {"kind": "ind-ts"}
 
 
-def test_committed_cells_are_those_of_the_suites():
-    """Except those of coids with another default, and of gradband before it knew the steps."""
-    every = {"environments": suites.COMPARED_ENVIRONMENTS, "policies": suites.NAMES}
-    made = {
-        (suite.name, cell.key): cell.made(Source({}, [])).identity
-        for suite in (paper_suite(**every), compare_suite(**every))
-        for cell in suite.cells()
-    }
-    infos = [
-        info
-        for run in ("reproduction", "studies", "models", "compare")
-        for info in read_results(RESULTS / run).cells.values()
-    ]
-    others = {
-        info.name
-        for info in infos
-        if not info.library and info.made.identity != made.get((info.suite, info.key))
-    }
-    assert others == {"coids", "coids-mixture", "gradband"}
+COMMITTED = {
+    "reproduction": paper_suite(),
+    "compare": compare_suite(),
+    "studies": paper_suite(environments=["studies"], policies=["coids", "ind-ts"], num_seeds=5),
+}
+
+
+@pytest.mark.parametrize("run", COMMITTED)
+def test_committed_runs_can_be_extended(run):
+    """Nothing is left to compute, except for coids where it learned the log-density."""
+    suite, folder = COMMITTED[run], RunFolder(RESULTS / run)
+    source, tasks = Source({}, []), [*suite.cells(), *suite.tables()]
+    if run != "studies":
+        with pytest.raises(ConflictError, match=r"mixture / coids / seed 0.*\(population\), and"):
+            plan(folder, tasks, source)
+        tasks = [task for task in tasks if "coids" not in task.key]
+    planned = plan(folder, tasks, source)
+    assert (planned.todo, planned.num_stale) == ([], len(tasks))
+
+
+def test_committed_cells_hold_what_was_used_and_its_library():
+    runs = ("reproduction", "studies", "models", "compare")
+    infos = [info for run in runs for info in read_results(RESULTS / run).cells.values()]
     assert {info.library for info in infos} == {"", "mabwiser", "bayesianbandits"}
     assert all(bool(info.used) == (not info.library) for info in infos)
 
