@@ -90,11 +90,27 @@ def test_further_tables_are_kept(tmp_path):
     assert read_results(tmp_path).tables["densities"].num_rows == 6
 
 
-def test_a_folder_with_other_files_is_refused(tmp_path):
-    (tmp_path / "thesis.tex").write_text("mine")
+@pytest.mark.parametrize("name", ["thesis.tex", "cells/notes.txt"])
+def test_a_folder_with_other_files_is_refused(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
     with pytest.raises(ConflictError, match="holds other files"), open_folder(tmp_path):
         pass
-    assert [each.name for each in tmp_path.iterdir()] == ["thesis.tex"]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
+
+
+def test_strange_files_among_cells_are_left_alone(tmp_path):
+    strangers = [tmp_path / "cells" / ".DS_Store", tmp_path / "cells" / "mixture" / "notes.txt"]
+    with open_folder(tmp_path) as folder:
+        save(folder)
+        for path in strangers:
+            path.write_text("mine")
+        folder.pack()
+        assert folder.num_seeds() == 1
+        assert not loose(tmp_path)
+        assert not (tmp_path / "cells" / "mixture" / "coids").exists()
+    assert all(path.read_text() == "mine" for path in strangers)
+    assert len(read_results(tmp_path).cells) == 1
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):

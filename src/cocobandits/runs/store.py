@@ -95,7 +95,8 @@ class RunFolder:
             path.unlink()
         folders = sorted((self.path / _LOOSE).rglob("*"), reverse=True)
         for folder in (*folders, self.path / _LOOSE):
-            folder.rmdir()
+            with suppress(OSError):  # somebody else's file, or a folder that holds one
+                folder.rmdir()
 
     def _write(self, path: Path, table: pa.Table) -> None:
         partial = path.with_name(f"{_PARTIAL}-{path.name}")
@@ -118,7 +119,7 @@ def open_folder(path: Path) -> Iterator[RunFolder]:
         ConflictError: it holds other files, or another process writes to it.
         StorageError: it cannot be written.
     """
-    is_run = any((path / name).exists() for name in (_PACKED, _LOOSE, _LOCK))
+    is_run = any((path / name).is_file() for name in (_PACKED, _LOCK)) or bool(_loose_files(path))
     if path.is_dir() and any(path.iterdir()) and not is_run:
         raise ConflictError(
             f"Expected a new folder, or one with a run; got out={str(path)!r}, which holds other "
