@@ -159,8 +159,8 @@ def test_report_of_a_damaged_run_is_one_sentence(finished, tmp_path, damage):
     [
         (("--env", "moon"), "environment='moon'. Known: mixture, partial, lmm"),
         (("--policy", "best"), "policy='best'. Known: coids, npm-ts, gids"),
-        (("--seeds", "0"), "got seeds=0"),
-        (("--seeds", "100000000000"), "got seeds=100000000000"),
+        (("--seeds", "0"), "got num_seeds=0"),
+        (("--seeds", "100000000000"), "got num_seeds=100000000000"),
         (("--nodes", "100000"), "got nodes=100000"),
         (("--jobs", "0"), "Invalid value for '--jobs'"),
     ],

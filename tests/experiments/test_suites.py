@@ -272,10 +272,16 @@ def test_unknown_names_list_the_known_ones():
         paper_suite(policies=["best"])
 
 
-@pytest.mark.parametrize("num_seeds", [-1, 0, 100_000_000_000])
+@pytest.mark.parametrize("num_seeds", [-1, 0, 100_000_000_000, 1.5, "1", True])
 def test_impossible_numbers_of_seeds_are_refused_at_once(num_seeds):
-    with pytest.raises(ConfigurationError, match=f"got seeds={num_seeds}"):
+    with pytest.raises(ConfigurationError, match=f"got num_seeds={num_seeds!r}"):
         paper_suite(num_seeds=num_seeds)
+
+
+@pytest.mark.parametrize("newcomers", [3, (20,), (20, 0), (-1, 5), (2.0, 5), [20, 10]])
+def test_impossible_newcomers_are_refused(newcomers):
+    with pytest.raises(ConfigurationError, match=r"newcomers=.*\(20, 10\)"):
+        Suite("mine", ["diet"], ["uniform"], 1, newcomers)
 
 
 def test_other_grids():

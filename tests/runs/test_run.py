@@ -193,6 +193,12 @@ def test_code_of_policies_from_outside_is_recorded(tmp_path):
             assert plan(folder, suite.cells(), SOURCE).num_stale == 2
 
 
+def test_settings_that_cannot_be_stored_are_refused(tmp_path):
+    agent = Stubborn(label="x", settings={"weights": np.zeros(2)})
+    with pytest.raises(ConfigurationError, match=r"got \{'weights': array.*Turn an array into"):
+        run(tmp_path, make_suite(1, agent))
+
+
 def test_another_plan_of_arrivals_is_another_cell(tmp_path):
     run(tmp_path, make_suite())
     longer = Village().recruiting(Recruitment.batches(4, 3, 2))
@@ -228,8 +234,10 @@ def test_cells_from_before_a_setting_was_added_are_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("follow/0.5",), "without slashes; got policy='follow/0.5'"),
-        (("..",), "without slashes; got policy='..'"),
+        (("follow/0.5",), "without slashes.*; got policy='follow/0.5'"),
+        (("..",), "or a dot in front; got policy='..'"),
+        (("a\0b",), "null characters.*; got policy='a"),
+        (("é" * 128,), "at most 255 bytes"),
         ((" ",), "1 to 256 characters; got policy=' '"),
     ],
 )

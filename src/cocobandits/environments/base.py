@@ -2,12 +2,13 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cocobandits.environments.recruitment import Recruitment
+from cocobandits.errors import ConfigurationError, brief
 from cocobandits.populations.known.chances import ChanceMixture
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Rewards
@@ -16,6 +17,10 @@ FloatVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 FloatMatrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 FloatCube = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
+_DECLARED: dict[str, type] = {
+    **{"name": str, "arms": Sequence, "context": Mapping, "rewards": Rewards},
+    "recruitment": Recruitment,
+}
 NOTHING_SHARED: FloatVector = np.zeros(0)
 
 
@@ -61,6 +66,21 @@ class Environment(ABC):
         self, shared: FloatVector = NOTHING_SHARED
     ) -> ConditionalMixture | ChanceMixture:
         """Describe the true population P*(μ | x), in reward units and features on [-1, 1]."""
+
+    def check(self) -> None:
+        """Refuse an environment that does not declare what a simulation needs.
+
+        Raises:
+            ConfigurationError: a declaration is missing, or of another type.
+        """
+        for name, kind in _DECLARED.items():
+            given = getattr(self, name, None)
+            if not isinstance(given, kind):
+                raise ConfigurationError(
+                    f"Expected an environment with {name} as a {kind.__name__}; got "
+                    f"{name}={brief(given)} in {type(self).__name__}. Declare it in the class, as "
+                    "docs/skeletons/environment.py does."
+                )
 
     def recruiting(self, plan: Recruitment) -> "Environment":
         """Make the same environment with another plan of arrivals."""

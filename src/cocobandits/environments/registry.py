@@ -35,8 +35,10 @@ def find_environment(environment: Environment | str) -> Environment:
 
     Raises:
         UnknownNameError: there is no environment of that name.
+        ConfigurationError: it does not declare what it has to.
     """
     if isinstance(environment, Environment):
+        environment.check()
         return environment
     if not isinstance(environment, str) or environment not in _ENVIRONMENTS:
         names = environment_names()

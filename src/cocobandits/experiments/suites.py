@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from cocobandits.checks import check_names
+from cocobandits.checks import check_names, check_whole
 from cocobandits.environments.base import Environment
 from cocobandits.environments.registry import environment_names, find_environment
 from cocobandits.errors import ConfigurationError, UnknownNameError, brief
@@ -33,6 +33,8 @@ COMPARED_ENVIRONMENTS = (*PAPER, "diet", *STRESS, *STUDIES)
 GROUPS = {"stress": STRESS, "studies": STUDIES}
 REPRODUCED = (OURS, "npm-ts", "gids", "mtts", ALONE, ORACLE, "oracle-plan", "uniform")
 _MOST_SEEDS, _MOST_NODES = 10_000, 70
+# Of the name of a folder, on most file systems.
+_MOST_BYTES = 255
 
 
 class Entry(NamedTuple):
@@ -93,11 +95,8 @@ class Suite:
         check_names("policy", names)
         if not isinstance(self.policies, Mapping):
             object.__setattr__(self, "policies", dict(zip(names, names, strict=True)))
-        if not 1 <= self.num_seeds <= _MOST_SEEDS:
-            raise ConfigurationError(
-                f"Expected 1 to {_MOST_SEEDS:,} seeds; got seeds={self.num_seeds}. Use for "
-                "example 10."
-            )
+        check_whole(self, "num_seeds", most=_MOST_SEEDS, remedy="Use for example 10.")
+        _check_newcomers(self.newcomers)
         for kind, names in (
             ("environment", tuple(each.name for each in self.known_environments())),
             ("policy", tuple(self.entries())),
@@ -105,9 +104,10 @@ class Suite:
             check_names(kind, names)
             for name in names:
                 # Names are folders of a run.
-                if name in (".", "..") or set(name) & set("/\\"):
+                if name[0] == "." or set(name) & set("/\\\0") or len(name.encode()) > _MOST_BYTES:
                     raise ConfigurationError(
-                        f"Expected a name without slashes; got {kind}={brief(name)}. Rename it."
+                        f"Expected a name of at most {_MOST_BYTES} bytes without slashes, null "
+                        f"characters, or a dot in front; got {kind}={brief(name)}. Rename it."
                     )
 
     def known_environments(self) -> tuple[Environment, ...]:
@@ -261,6 +261,20 @@ def _listed(kind: str, given: Any) -> tuple[Any, ...]:
             f"Expected at least one {kind}; got {brief(given)}. Give a list of names or objects."
         )
     return found
+
+
+def _check_newcomers(newcomers: Any) -> None:
+    """Refuse what is not two numbers above zero, or two zeros.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    is_pair = isinstance(newcomers, tuple) and [type(each) for each in newcomers] == [int, int]
+    if not is_pair or (newcomers != (0, 0) and min(newcomers) < 1):
+        raise ConfigurationError(
+            "Expected two whole numbers above zero, users and their pulls, or (0, 0) for none; got "
+            f"newcomers={brief(newcomers)}. Give for example (20, 10)."
+        )
 
 
 def _entries(

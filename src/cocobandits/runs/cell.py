@@ -142,7 +142,7 @@ class Cell:
             label=agent.label,
             line=agent.line,
             order=self.order,
-            settings=agent.settings,
+            settings=plain(agent.settings),
             reward_range=self.reward_range,
             newcomers=self.newcomers,
             num_users=plan.num_users,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from cocobandits.checks import freeze
 from cocobandits.display import Line
-from cocobandits.errors import StorageError
+from cocobandits.errors import ConfigurationError, StorageError, brief
 
 # Counts start at zero; regrets and rewards are in units of reward. Each of these has a value in
 # every step; the other columns only where something happened.
@@ -223,8 +223,18 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Turn tuples into lists, as JSON does."""
-    return json.loads(json.dumps(value))
+    """Turn tuples into lists, as JSON does.
+
+    Raises:
+        ConfigurationError: it holds a value that JSON cannot hold.
+    """
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            "Expected settings that can be stored: numbers, texts, truth values, None, and lists "
+            f"or mappings of them; got {brief(value)} ({error}). Turn an array into a tuple."
+        ) from error
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
