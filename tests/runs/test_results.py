@@ -111,6 +111,11 @@ def rewrite(table: pa.Table, column: str, values: list) -> pa.Table:
         (lambda table: rewrite(table, "info", ["7", *[None] * 5]), "cannot be read"),
         (lambda table: rewrite(table, "info", ['{"seed": 1}', *[None] * 5]), "cannot be read"),
         (lambda table: table.drop_columns("regret"), "cannot be read"),
+        (lambda table: rewrite(table, "arm", [None, 0, 1, None, 1, 0]), "lacks steps"),
+        (lambda _: sample_table(total_regret=np.inf), "lacks steps"),
+        (lambda _: sample_table(second_half_regret=0.0), "lacks steps"),
+        (lambda table: pa.concat_tables([table.slice(1), table]), "does not begin with a cell"),
+        (lambda table: table.slice(0, 0), "does not begin with a cell"),
     ],
 )
 def test_a_damaged_cell_is_one_sentence(tmp_path, change, message):

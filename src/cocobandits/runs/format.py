@@ -5,6 +5,7 @@ A summary, whose steps were not kept, is its start row alone. A packed file conc
 """
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,12 +160,16 @@ class StoredCell(NamedTuple):
         """Check that no step or evaluation was lost."""
         info, steps = self.info, self.steps
         if not info.has_steps:
-            return steps.num_rows == 0
-        regrets = steps["regret"].drop_null().to_numpy()
-        return (
-            len(regrets) == steps.num_rows == info.num_steps
-            and len(self.table["evaluation"].drop_null()) == info.num_evaluations
-            and abs(regrets.sum() - info.total_regret) <= _TOLERANCE * max(1.0, info.total_regret)
+            return steps.num_rows == 0 and math.isfinite(info.total_regret)
+        if steps.num_rows != info.num_steps or any(steps[name].null_count for name in STEP_COLUMNS):
+            return False
+        regrets = steps["regret"].to_numpy()
+        sums = [total(regrets), second_half(regrets)]
+        stored = [info.total_regret, info.second_half_regret]
+        return bool(
+            len(self.table["evaluation"].drop_null()) == info.num_evaluations
+            and np.isfinite(sums).all()
+            and np.allclose(stored, sums, _TOLERANCE, _TOLERANCE)
         )
 
 
@@ -193,6 +198,7 @@ def read_cells(path: Path) -> list[StoredCell]:
     """
     with reading(path):
         table = read_table(path).select(SCHEMA.names).cast(SCHEMA).combine_chunks()
+        _check_start(path, table)
         starts = np.flatnonzero(table["info"].is_valid()).tolist()
         cells = [
             StoredCell(CellInfo.parse(part["info"][0].as_py()), part)
@@ -213,8 +219,9 @@ def read_infos(path: Path) -> list[CellInfo]:
         StorageError: the file is damaged.
     """
     with reading(path):
-        texts = read_table(path, ["info"])["info"].drop_null().to_pylist()
-        return [CellInfo.parse(text) for text in texts]
+        table = read_table(path, ["info"])
+        _check_start(path, table)
+        return [CellInfo.parse(text) for text in table["info"].drop_null().to_pylist()]
 
 
 def write_table(path: Path, table: pa.Table) -> None:
@@ -266,6 +273,16 @@ def reading(path: Path) -> Iterator[None]:
         # The first line: Arrow adds hints for programmers below it.
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise _damaged(path, f"it cannot be read ({reason})") from error
+
+
+def _check_start(path: Path, table: pa.Table) -> None:
+    """Refuse a file of cells that does not begin with one.
+
+    Raises:
+        StorageError: it does not.
+    """
+    if not table.num_rows or not table["info"][0].is_valid:
+        raise _damaged(path, "it does not begin with a cell")
 
 
 def _damaged(path: Path, reason: str) -> StorageError:
