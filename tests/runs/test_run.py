@@ -246,6 +246,13 @@ def test_names_that_are_no_folders_are_refused(names, message):
         Suite("mine", (Village(),), dict.fromkeys(names, Last()), 1)
 
 
+def test_policies_without_names_are_asked_for_a_mapping():
+    with pytest.raises(ConfigurationError, match=r"mapping.*policies=\[Last\(\)\]. .*\{'mine'"):
+        Suite("mine", (Village(),), [Last()], 1)
+    with pytest.raises(ConfigurationError, match=r"policy=\['uniform'\] more than once"):
+        Suite("mine", (Village(),), ["uniform", "uniform"], 1)
+
+
 def test_two_environments_of_one_name_are_refused():
     with pytest.raises(ConfigurationError, match=r"environment=\['village'\] more than once"):
         Suite("mine", (Village(), Village()), {"last": Last()}, 1)

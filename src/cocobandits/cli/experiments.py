@@ -45,7 +45,8 @@ Seeds = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int | None, typer.Option(help="Parallel processes (default: one per core).", min=1, max=1024)
+    int | None,
+    typer.Option(metavar="N", help="Parallel processes (default: one per core).", min=1, max=1024),
 ]
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Run cells again that other code or settings made.")
@@ -59,11 +60,16 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter per option
     seeds: Seeds = None,
     nodes: Annotated[
         int | None,
-        typer.Option(help="Grid points per arm of the paper's policies (default: 20, quick 8)."),
+        typer.Option(
+            metavar="N", help="Grid points per arm of the paper's policies (default: 20, quick 8)."
+        ),
     ] = None,
     jobs: Jobs = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the run (default: runs/paper or runs/quick).")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Folder of the run (default: runs/paper or runs/quick)."
+        ),
     ] = None,
     refresh: Refresh = False,
 ) -> None:
@@ -90,7 +96,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
     policy: Policies = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
-    out: Annotated[Path, typer.Option(help="Folder of the run.")] = Path("runs/compare"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the run.")] = Path(
+        "runs/compare"
+    ),
     refresh: Refresh = False,
 ) -> None:
     """Run our policies, every system of the paper's Table 1 and the oracle, and rank them.
@@ -109,15 +117,15 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def report(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER", help="Folders of runs, shown as one.")
-    ],
+    # A list of arguments would show the type of Python.
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", hidden=True)],
 ) -> None:
     """Rebuild figures and pages of runs from their files, without simulating.
 
     Example: coco report runs/paper runs/models
 
-    Pages go to the first folder. Seeds that only some of the policies have are left out.
+    FOLDER is the folder of a run; several are shown as one, and pages go to the first. Seeds that
+    only some of the policies have are left out.
     """
     _check_packages()
     _report(folders)

@@ -31,7 +31,7 @@ def demo(
         int, typer.Option(metavar="N", help="Fixes users, noise and decisions.", min=0)
     ] = 0,
     picture: Annotated[
-        Path, typer.Option(help="Where the picture goes; .png, .svg or .pdf.")
+        Path, typer.Option(metavar="FILE", help="Where the picture goes; .png, .svg or .pdf.")
     ] = Path("runs/demo.png"),
 ) -> None:
     """Learn who needs which diet plan, and explain why plan 1 is given first to some.

@@ -79,7 +79,7 @@ def conclude(age: str, story: AgeStory) -> str:
     mine, theirs = f"{loss[_PLAN_1]:.2f}", f"{loss[surest]:.2f}"
     subject = f"{age}: plan {surest + 1} is best {best[surest]:.0%} of the time and loses {theirs}"
     given = f"Plan 1 was given first to {story.first_shares[_PLAN_1]:.0%}."
-    if loss[_PLAN_1] > loss[surest]:
+    if round(loss[_PLAN_1], 2) >= round(loss[surest], 2):
         return f"{subject} on average where plan 1 loses {mine}. {given}"
     answers = ", ".join(
         f"plan {_best_other(after) + 1} is best with {max(after[1:]):.0%} after a reward of "

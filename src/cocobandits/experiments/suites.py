@@ -92,8 +92,13 @@ class Suite:
         # Listed once: an iterator has its items once.
         object.__setattr__(self, "environments", _listed("environment", self.environments))
         names = _listed("policy", self.policies)
-        check_names("policy", names)
         if not isinstance(self.policies, Mapping):
+            if not all(isinstance(name, str) for name in names):
+                raise ConfigurationError(
+                    "Expected names of policies, or a mapping from names to policies; got "
+                    f"policies={brief(list(names))}. Write for example {{'mine': Mine()}}."
+                )
+            check_names("policy", names)
             object.__setattr__(self, "policies", dict(zip(names, names, strict=True)))
         check_whole(self, "num_seeds", most=_MOST_SEEDS, remedy="Use for example 10.")
         _check_newcomers(self.newcomers)
