@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run paper coids studies models compare peers docs demo bench test check golden golden-values test-slow lock clean
+.PHONY: help setup run paper coids studies models compare peers docs demo bench versions test check golden golden-values test-slow lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ demo: setup ## The diet example through Study, and why plan 1 comes first
 bench: setup ## Measure speed, memory and growth; one to two hours, less with ONLY=words or QUICK=1
 	$(BIN)/pytest -o addopts= --benchmark-only benchmarks $(if $(QUICK),--quick,--benchmark-json benchmarks/results.json) $(if $(ONLY),-k "$(ONLY)")
 	$(if $(QUICK),,$(BIN)/python benchmarks/page.py)
+
+versions: setup ## Compare the processor time of a warm run with another commit: BASE=HEAD~1
+	PYTHONPATH=tests $(BIN)/python benchmarks/versions.py $(if $(BASE),--base $(BASE))
 
 check: setup ## Format check, lint, types, layers contract
 	$(BIN)/ruff format --check .

@@ -1,8 +1,7 @@
-"""Compare the time of a warm run with another commit, interleaved on one machine.
+"""`make versions`: compare the processor time of a warm run with that of another commit.
 
-Run it with `.venv/bin/python benchmarks/versions.py --base HEAD~1`. Each tree has one process with
-one thread, which runs the same study once to compile and then in turn with the other; the ratio is
-that of the medians of processor time.
+Each tree has a process with one thread, which runs the same study once to compile and then in turn
+with the other, so that both meet the same load of the machine. The ratio is that of the medians.
 """
 
 import argparse
@@ -10,11 +9,12 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).parents[1]
+from golden.compare import checked_out, choose_base
+from support.compilation import ROOT
+
 _WORKER = """
 import json, sys, time
 from itertools import islice
@@ -33,6 +33,8 @@ class Worker:
 
     def __init__(self, tree: Path) -> None:
         changed = {"PYTHONPATH": str(tree / "src"), "COCOBANDITS_QUIET": "1"}
+        # The package gives JAX one thread; NumPy has a library of its own.
+        changed["OPENBLAS_NUM_THREADS"] = "1"
         self._process = subprocess.Popen(
             [sys.executable, "-c", _WORKER],
             env=os.environ | changed,
@@ -42,7 +44,7 @@ class Worker:
         )
 
     def run(self, num_steps: int) -> tuple[float, float]:
-        """Run the study, and return the seconds and the total regret."""
+        """Run the study, and return the seconds of processor time and the total regret."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{num_steps}\n")
@@ -72,28 +74,19 @@ def compare(base: Path, num_steps: int, num_rounds: int) -> None:
         for worker in workers.values():
             worker.close()
     before, after = (median(seconds[name]) for name in ("base", "here"))
-    print(f"{num_steps} steps: base {before:.2f} s, here {after:.2f} s, {after / before:.2f} times")
+    shown = f"base {before:.2f} s, here {after:.2f} s, {after / before:.2f} times"
+    print(f"{num_steps} steps, processor time: {shown}")
 
 
 def main() -> None:
-    """Check the other commit out next to this tree, and compare."""
+    """Check the other commit out, and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--base", default="HEAD~1", help="commit to compare with")
+    parser.add_argument("--base", help="commit to compare with (default: as in `make golden`)")
     parser.add_argument("--steps", type=int, default=750, help="decisions of a run")
     parser.add_argument("--rounds", type=int, default=3, help="runs per commit, after one warm-up")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "base"
-        subprocess.run(
-            ["git", "worktree", "add", "--detach", "--quiet", str(tree), asked.base],
-            cwd=ROOT,
-            check=True,
-        )
-        try:
-            compare(tree, asked.steps, asked.rounds)
-        finally:
-            remove = ["git", "worktree", "remove", "--force", str(tree)]
-            subprocess.run(remove, cwd=ROOT, check=False)
+    with checked_out(asked.base or choose_base()) as tree:
+        compare(tree, asked.steps, asked.rounds)
 
 
 if __name__ == "__main__":
