@@ -43,7 +43,7 @@ class TwoKindsEnvironment(Environment):
         means = _KIND_MEANS[is_second.astype(int)] + deviations
         return Cohort([{"x": float(value)} for value in x], means)
 
-    # The law of what `draw_users` draws, for those who are told the truth: logits, means and
+    # The law of what `draw_users` draws, for those who know the truth: logits, means and
     # factors of the covariance, each linear in the terms (1, x).
     def population(self, shared: FloatVector = NOTHING_SHARED) -> ConditionalMixture:
         """Two components, whose weights alone move with x."""

@@ -75,7 +75,7 @@ class OneMeanModel(PopulationModel):
         del context
         return condition(self._prior(parameters), statistics)[1]
 
-    # A belief that is no mixture of Gaussians is a `Belief` of its own, in a file beside this one.
+    # A belief that is no mixture of Gaussians is a `Belief` of its own, in a file next to this one.
     def posterior_at(
         self, parameters: Parameters, context: Context, statistics: Statistics
     ) -> GaussianBelief:

@@ -17,7 +17,7 @@ import jax
 _POOL_SIZE = "NPROC"
 _SERIAL_KERNELS = "--xla_cpu_multi_thread_eigen=false"
 # The library that factors matrices for JAX is SciPy's, and reads this one when it is loaded. Its
-# threads wait for each other by spinning: beside another busy process that costs a hundredfold.
+# threads wait for each other by spinning: next to another busy process that costs a hundredfold.
 _FACTOR_THREADS = "OPENBLAS_NUM_THREADS"
 
 

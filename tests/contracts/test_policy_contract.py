@@ -47,7 +47,7 @@ KEEPING = (
 
 
 def _build(description):
-    """Build a policy by its name, and what is special about it."""
+    """Build a policy by its name, and its variant."""
     name, _, variant = description.partition(", ")
     if variant in POPULATIONS:
         settings = small(name, population=POPULATIONS[variant])
@@ -132,7 +132,7 @@ def test_motives_among_some_arms_sum_to_the_probabilities(policy):
         if motives is None:
             continue
         total = motives.for_reward + motives.for_person + motives.for_population
-        # Only rounding tells equally good mixtures apart.
+        # Only rounding distinguishes equally good mixtures.
         np.testing.assert_allclose(total, policy.probabilities(state, 1, arms), atol=1e-6)
 
 
@@ -193,7 +193,7 @@ def test_a_new_arm_beyond_the_grid_is_learned_from_all_users(name):
     assert np.asarray(wider.probabilities(more, 1)).shape == (4,)
 
 
-def test_a_told_population_does_not_know_a_new_arm():
+def test_a_given_population_does_not_know_a_new_arm():
     policy = _build("oracle-ts")
     with pytest.raises(UnsupportedError, match="arm"):
         policy.add_arm(jax.random.key(0), _with_history(policy))

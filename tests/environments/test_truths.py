@@ -28,7 +28,7 @@ def test_mixture_spread_grows_with_the_context():
     assert residual[x > 0.9].std() > 0.24
 
 
-def test_plan_one_is_telling_but_hardly_ever_best():
+def test_plan_one_is_informative_but_hardly_ever_best():
     cohort = find_environment("diet").draw_users(np.random.default_rng(2), 20_000)
     means = cohort.arm_means
     assert (means.argmax(axis=1) == 0).mean() < 0.005
@@ -56,7 +56,7 @@ def test_hardly_anybody_is_outside_of_the_declared_range(name, most):
 
 
 def test_hardly_any_run_of_the_mixed_model_is_outside_of_the_declared_range():
-    """Everybody of a run shares the coefficients, so many runs are drawn instead."""
+    """Everybody of a run shares the coefficients; therefore many runs are drawn."""
     environment = find_environment("lmm")
     generator = np.random.default_rng(6)
     means = np.concatenate(

@@ -51,8 +51,8 @@ def test_whole_numbers_have_limits():
 def test_choices_are_texts_of_a_list():
     check_choice(Given("double"), "value", ("single", "double"))
     for value in ("half", "", None, 1, ["single"], {}):
-        told = r"value in \('single', 'double'\); got value=.*Choose one of these"
-        with pytest.raises(ConfigurationError, match=told):
+        message = r"value in \('single', 'double'\); got value=.*Choose one of these"
+        with pytest.raises(ConfigurationError, match=message):
             check_choice(Given(value), "value", ("single", "double"))
 
 

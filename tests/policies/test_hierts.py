@@ -173,7 +173,7 @@ def test_probabilities_are_those_of_the_two_draws(policy):
 
 
 def test_contexts_do_not_matter(policy):
-    """Other contexts, known or not, leave what is learned and chosen as it is."""
+    """Other contexts, known or not, change nothing that is learned or chosen."""
     state, points = learned(policy), jnp.array([[0.1, 0.0], [-0.8, 1.0]])
     statistics = state.users.of(3)[1]
     moved, _ = policy.update(jax.random.key(0), state, 3, statistics, points)

@@ -15,7 +15,7 @@ from cocobandits.users.statistics import Statistics
 from support.sessions import Session
 
 PROBLEM = Problem(3, (None, 2), (-2.0, 2.0), 0.2)
-# What is not known of the fourth comes as equally likely points.
+# The unknown feature of the fourth comes as equally likely points.
 POINTS = np.array([[0.7, 1.0], [-0.2, 0.0], [0.3, 1.0]])
 CONTEXTS = [np.array([0.4, 0.0]), np.array([-0.7, 1.0]), np.array([0.9, 1.0]), POINTS]
 NUMBERS = (2, 0.4, 0.6, 0.3, 0.7)

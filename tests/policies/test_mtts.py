@@ -138,15 +138,15 @@ def test_beliefs_match_the_dense_joint_gaussian(policy):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_fit_is_a_step_of_em_around_the_line(name):
     """E[δδᵀ] of users with rewards, δ = μ - Φ(x) θ, from the dense Gaussian of θ and all users."""
-    told, known = SETTINGS[name], learned(policy_of(name))
+    given, known = SETTINGS[name], learned(policy_of(name))
     fitting = policy_of(name, prior_users=2.5)
     state, _ = fitting.update(jax.random.key(0), known, 0, known.users.of(0)[1])
-    mean, covariance = dense_joint(told, CONTEXTS, HISTORIES)
+    mean, covariance = dense_joint(given, CONTEXTS, HISTORIES)
     num_coefficients = len(mean) - 12
-    moments = 2.5 * deviation_covariance(told)
+    moments = 2.5 * deviation_covariance(given)
     for user in (0, 1, 3):
         gap = np.zeros((3, len(mean)))
-        gap[:, :num_coefficients] = -design_matrix(told, CONTEXTS[user])
+        gap[:, :num_coefficients] = -design_matrix(given, CONTEXTS[user])
         gap[:, num_coefficients + 3 * user : num_coefficients + 3 * user + 3] = np.eye(3)
         moments += np.outer(gap @ mean, gap @ mean) + gap @ covariance @ gap.T
     np.testing.assert_allclose(state.covariance, moments / 5.5, atol=1e-10)

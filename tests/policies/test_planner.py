@@ -21,7 +21,7 @@ from support.sessions import Session
 
 PROBLEM = Problem(3, (None,), (-2.0, 2.0), 0.1)
 CONTEXT = jnp.array([0.3])
-# Two kinds of users. Arm 3 tells them apart and is bad for both; arm 1 is safe and tells little.
+# Two kinds of users. Arm 3 distinguishes them and is bad for both; arm 1 is safe and says little.
 KINDS = ConditionalMixture.from_arrays(
     logits=[[0.2, 0.5], [0.0, 0.0]],
     means=[[[0.5, 0.0], [0.9, 0.1], [-0.1, 0.2]], [[0.5, 0.0], [-0.6, 0.1], [-0.5, 0.2]]],
@@ -91,7 +91,7 @@ def test_decisions_match_brute_force(history):
 
 
 def test_the_more_steps_are_left_the_more_is_paid_for_knowing():
-    """Arm 1 has the best mean; arm 2 tells who the user is, and is often better."""
+    """Arm 1 has the best mean; arm 2 reveals who the user is, and is often better."""
     chosen = [int(probabilities_of(planner(KINDS, steps), []).argmax()) for steps in (1, 2, 12)]
     assert chosen == [0, 1, 1]
 
@@ -115,7 +115,7 @@ def test_known_arm_means_leave_no_room_for_error():
 
 
 def test_ties_go_to_the_lowest_arm():
-    """Arms 2 and 3 are each other's mirror: only the order of summation tells them apart."""
+    """Arms 2 and 3 are each other's mirror: only the order of summation distinguishes them."""
     mirrored = ConditionalMixture.from_arrays(
         logits=np.zeros((2, 2)),
         means=[[[-1.0, 0.0], [0.7, 0.0], [0.1, 0.0]], [[-1.0, 0.0], [0.1, 0.0], [0.7, 0.0]]],

@@ -142,7 +142,7 @@ def test_ties_are_shared():
 )
 @pytest.mark.parametrize(("noise", "rewards"), [(2.0, "gaussian"), (None, "bernoulli")])
 def test_widths_follow_the_noise_or_half_of_the_range(yes, chosen, noise, rewards):
-    """Of nine and four rewards so many are high; a little less or more would turn the choice."""
+    """Of nine and four rewards `yes` are high; a little less or more would turn the choice."""
     problem = Problem(2, (None,), (-2.0, 2.0), noise, rewards)
     policy = Session(RobustAggPolicy(problem, RobustAgg(300, 0.3)))
     counts = enumerate(zip(yes, (9, 4), strict=True))

@@ -83,7 +83,7 @@ def check(found, setting):
 
 @pytest.mark.parametrize("setting", list(simulation.PUBLISHED))
 def test_recorded_regret_is_near_the_published(setting):
-    """The test below computes what is recorded."""
+    """The test below computes the recorded values."""
     check(simulation.RECORDED[setting], setting)
 
 

@@ -50,7 +50,7 @@ def play(seed: int, policy: PolicySettings) -> Outcome:
     return Outcome(regret, ess, correlations)
 
 
-def tell(seed: int) -> tuple[Outcome, Outcome, float]:
+def play_all(seed: int) -> tuple[Outcome, Outcome, float]:
     """Play with one move, with the default moves and alone, and print what came of it."""
     starved, healthy = play(seed, TOO_FEW), play(seed, DEFAULT)
     alone = play(seed, IndTS()).regret
@@ -65,7 +65,7 @@ def tell(seed: int) -> tuple[Outcome, Outcome, float]:
 
 def test_too_few_moves_stop_exploration_and_the_default_moves_do_not():
     """By the sum over seeds: rounding alone can change the regret of one seed by a factor."""
-    outcomes = [tell(seed) for seed in SEEDS]
+    outcomes = [play_all(seed) for seed in SEEDS]
     starved = sum(one.regret for one, _, _ in outcomes)
     healthy = sum(other.regret for _, other, _ in outcomes)
     alone = sum(regret for _, _, regret in outcomes)
@@ -81,7 +81,7 @@ def test_too_few_moves_stop_exploration_and_the_default_moves_do_not():
 @pytest.mark.slow
 def test_too_few_moves_cost_regret_on_average():
     """Ten seeds that nobody chose."""
-    outcomes = [tell(seed) for seed in range(10)]
+    outcomes = [play_all(seed) for seed in range(10)]
     starved, healthy = (np.mean([each[n].regret for each in outcomes]) for n in (0, 1))
     print(f"\nmean regret: one move {starved:.1f}, default moves {healthy:.1f}")
     assert starved > 1.4 * healthy

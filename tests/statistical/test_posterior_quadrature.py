@@ -84,8 +84,8 @@ def _with_corrections() -> list[tuple[int, Statistics]]:
     last = dict(steps)
     for right, mistaken in zip(HISTORY.rewards, wrong, strict=True):
         if right != mistaken:
-            mended = last[right.user].remove(right.arm, mistaken.value)
-            last[right.user] = mended.add(right.arm, right.value)
+            corrected = last[right.user].remove(right.arm, mistaken.value)
+            last[right.user] = corrected.add(right.arm, right.value)
             steps.append((right.user, last[right.user]))
     return steps
 
