@@ -14,7 +14,7 @@ import jax
 import pytest
 from studies import CASES, Case
 
-from cocobandits.runs.provenance import Source
+from cocobandits.runs.info import Source
 
 
 def _origin() -> dict[str, str]:

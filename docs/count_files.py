@@ -16,8 +16,8 @@ import cocobandits
 from cocobandits import CoIDS, Gaussian, Mixture, Study
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.experiments.suites import paper_suite
+from cocobandits.runs.info import Source
 from cocobandits.runs.pool import plan
-from cocobandits.runs.provenance import Source
 from cocobandits.runs.store import open_folder
 
 PACKAGE = Path(cocobandits.__file__).parent

@@ -28,7 +28,7 @@ from cocobandits.environments.base import Environment, FloatVector
 from cocobandits.errors import CocoError
 from cocobandits.experiments.suites import COMPARED_ENVIRONMENTS, GROUPS, Suite, expanded
 from cocobandits.runs.cell import Agent
-from cocobandits.runs.provenance import source_digest
+from cocobandits.runs.info import source_digest
 from cocobandits.simulation.world import World
 from peers.libraries import LIBRARIES, Bandit, Sharing, Task, encode
 

@@ -18,8 +18,8 @@ from peers.libraries import LIBRARIES, BayesianBandit, Task, encode  # noqa: E40
 from peers.run import PEERS, PeerStudy, peer_suite  # noqa: E402
 
 from cocobandits.environments.registry import find_environment  # noqa: E402
+from cocobandits.runs.info import Source  # noqa: E402
 from cocobandits.runs.pool import fill, plan  # noqa: E402
-from cocobandits.runs.provenance import Source  # noqa: E402
 from cocobandits.runs.results import read_results  # noqa: E402
 from cocobandits.runs.store import open_folder  # noqa: E402
 

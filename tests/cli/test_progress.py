@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from cocobandits.cli.progress import follow
-from cocobandits.runs.format import CellKey
+from cocobandits.runs.info import CellKey
 from cocobandits.runs.pool import Plan
 
 CELL = SimpleNamespace(key=CellKey("lmm", "mtts", 0), cost=3.0)

@@ -19,10 +19,9 @@ from cocobandits.experiments import report
 from cocobandits.experiments.density import DietTask
 from cocobandits.experiments.suites import paper_suite
 from cocobandits.persistence import archive
-from cocobandits.runs.format import SCHEMA
-from cocobandits.runs.provenance import Source
+from cocobandits.runs.info import Source
 from cocobandits.runs.results import read_results
-from cocobandits.runs.store import open_folder
+from cocobandits.runs.store import SCHEMA, open_folder
 from cocobandits.study import events
 from cocobandits.types import Status
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from cocobandits.runs.format import second_half, total
+from cocobandits.runs.info import second_half, total
 from cocobandits.runs.results import CellInfo, CellKey, Line, Results
 
 ENVIRONMENTS = ("mixture", "partial", "lmm", "lmm-misspecified")

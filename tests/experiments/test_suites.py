@@ -34,8 +34,8 @@ from cocobandits.experiments.suites import (
 )
 from cocobandits.policies.coco.descriptions import Learner
 from cocobandits.policies.plain import to_plain
+from cocobandits.runs.info import Source
 from cocobandits.runs.pool import plan
-from cocobandits.runs.provenance import Source
 from cocobandits.runs.results import read_results
 from cocobandits.runs.store import RunFolder, open_folder
 from cocobandits.simulation.loop import facts_of

@@ -16,7 +16,7 @@ from cocobandits.policies.description import PolicySettings
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Gaussian
 from cocobandits.runs.cell import Agent
-from cocobandits.runs.format import Made
+from cocobandits.runs.info import Made
 from cocobandits.simulation.loop import open_study
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cocobandits.runs.format import CellInfo, Line, cell_table
+from cocobandits.runs.info import CellInfo, Line
+from cocobandits.runs.store import cell_table
 
 REGRETS = [1.0, 0.0, 2.0, 0.5, 0.25]
 

@@ -13,8 +13,8 @@ from cocobandits.experiments.suites import Suite, paper_suite
 from cocobandits.policies.coco.populations import PaperLogDensity
 from cocobandits.policies.plain import to_plain
 from cocobandits.runs.cell import Cell, num_outside, world_digest
-from cocobandits.runs.format import StoredCell, plain, read_cells, write_table
-from cocobandits.runs.provenance import Source
+from cocobandits.runs.info import Source, plain
+from cocobandits.runs.store import StoredCell, read_cells, write_table
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import draw_world
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import cocobandits
-from cocobandits.runs import provenance
-from cocobandits.runs.provenance import Source, source_digest
+from cocobandits.runs import info
+from cocobandits.runs.info import Source, source_digest
 
 PACKAGE = Path(cocobandits.__file__).parent
 FOLDERS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file())
@@ -53,5 +53,5 @@ def test_commit_is_that_of_a_repository_that_tracks_the_package(tmp_path, monkey
     added = (str(module),) if is_tracked else ("thesis.tex",)
     for command in (("init", "-q"), ("add", *added), (*author, "commit", "-q", "-m", "x")):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    monkeypatch.setattr(provenance, "__file__", str(module))
+    monkeypatch.setattr(info, "__file__", str(module))
     assert (Source.here(1).provenance["commit"] is not None) == is_tracked

@@ -11,8 +11,8 @@ from sample_cells import REGRETS, sample_info, sample_table
 from cocobandits.display import Line
 from cocobandits.errors import StorageError
 from cocobandits.experiments.ranking import libraries
-from cocobandits.runs.format import cell_table, read_cells, write_table
 from cocobandits.runs.results import read_results
+from cocobandits.runs.store import cell_table, read_cells, write_table
 
 
 def write(folder: Path, *tables: pa.Table) -> Path:

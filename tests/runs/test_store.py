@@ -10,7 +10,7 @@ from sample_cells import sample_info, sample_table
 
 from cocobandits.errors import ConflictError, StorageError
 from cocobandits.runs import store
-from cocobandits.runs.format import CellKey
+from cocobandits.runs.info import CellKey
 from cocobandits.runs.results import read_results
 from cocobandits.runs.store import open_folder
 

@@ -17,7 +17,7 @@ from cocobandits.policies.coco.descriptions import PaperLearner
 from cocobandits.policies.coco.populations import PaperLogDensity
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.registry import find_policy
-from cocobandits.runs.format import second_half, total
+from cocobandits.runs.info import second_half, total
 from cocobandits.simulation.loop import InteractionRecord, open_study, serve
 from cocobandits.simulation.world import World, draw_world
 from cocobandits.study import Study

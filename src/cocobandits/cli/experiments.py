@@ -141,8 +141,8 @@ def run_suite(suite: "Suite", path: Path, jobs: int | None, is_refreshed: bool) 
         StorageError: the folder cannot be used.
     """
     from cocobandits.cli.progress import follow  # noqa: PLC0415 - needs the extra
+    from cocobandits.runs.info import Source, num_cores  # noqa: PLC0415
     from cocobandits.runs.pool import fill, plan  # noqa: PLC0415
-    from cocobandits.runs.provenance import Source, num_cores  # noqa: PLC0415
     from cocobandits.runs.store import open_folder  # noqa: PLC0415
 
     num_jobs = jobs or num_cores()

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from cocobandits.runs.format import total
+from cocobandits.runs.info import total
 from cocobandits.runs.pool import Plan, Task
 
 

@@ -22,8 +22,7 @@ from cocobandits.populations.features import FeatureKinds
 from cocobandits.populations.gaussian_belief import GaussianBelief
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
 from cocobandits.runs.cell import Agent
-from cocobandits.runs.format import Made, plain
-from cocobandits.runs.provenance import Source
+from cocobandits.runs.info import Made, Source, plain
 from cocobandits.simulation.loop import serve
 from cocobandits.simulation.world import draw_world
 from cocobandits.study import Study

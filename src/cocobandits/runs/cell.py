@@ -15,17 +15,17 @@ from cocobandits.environments.base import Environment
 from cocobandits.errors import UnsupportedError
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import to_plain
-from cocobandits.runs.format import (
-    HEALTH_COLUMNS,
+from cocobandits.runs.info import (
     CellInfo,
     CellKey,
     Made,
-    cell_table,
+    Source,
+    outside_digest,
     plain,
     second_half,
     total,
 )
-from cocobandits.runs.provenance import Source, outside_digest
+from cocobandits.runs.store import HEALTH_COLUMNS, cell_table
 from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import World, draw_evaluation, draw_world
@@ -129,13 +129,14 @@ class Cell:
         return plan.num_steps * (1.0 + 0.1 * plan.num_users * self.agent.is_learner)
 
     def made(self, source: Source) -> Made:
-        """Describe how the result is made; users and rewards are drawn for that."""
-        world = draw_world(self.environment, self.seed)
-        return self.info(source)._replace(world_sha256=world_digest(world)).made
+        """Describe how the result is made."""
+        return self.info(source).made
 
     def info(self, source: Source) -> CellInfo:
-        """Describe the cell, without results."""
+        """Describe the cell, without results; users and rewards are drawn for that."""
         agent, plan = self.agent, self.environment.recruitment
+        world = draw_world(self.environment, self.seed)
+        outside = outside_digest(type(self.environment), *agent.classes)
         return CellInfo(
             *self.key,
             environment_label=self.environment.label or self.environment.name,
@@ -145,11 +146,15 @@ class Cell:
             settings=plain(agent.settings),
             reward_range=self.reward_range,
             newcomers=self.newcomers,
+            world_sha256=world_digest(world),
             num_users=plan.num_users,
+            num_outside=num_outside(world, self.reward_range),
             num_steps=plan.num_steps,
             suite=self.suite,
             is_quick=self.is_quick,
-            provenance=self._provenance(source),
+            provenance=source.provenance
+            | agent.provenance
+            | ({"outside_sha256": outside} if outside else {}),
             argv=source.argv,
             table_one=agent.table_one,
             published=agent.published,
@@ -158,11 +163,13 @@ class Cell:
 
     def run(self, source: Source) -> pa.Table:
         """Simulate, and evaluate the learned prior before the first and after every round."""
-        world = draw_world(self.environment, self.seed)
-        newcomers = self._newcomers()
+        world, newcomers = draw_world(self.environment, self.seed), None
+        if any(self.newcomers):
+            newcomers = Evaluation(draw_evaluation(self.environment, self.seed, *self.newcomers))
         study = self.agent.start(self.environment, world, self.seed, self.reward_range)
-        first, ends = _evaluate(study, newcomers), self._round_ends()
-        rows, seconds, started = [], 0.0, time.perf_counter()
+        first, rows, seconds = _evaluate(study, newcomers), [], 0.0
+        ends = np.cumsum([len(served) for served in self.environment.recruitment.rounds()]) - 1
+        started = time.perf_counter()
         for record in serve(study, self.environment, world):
             seconds += time.perf_counter() - started
             evaluation = _evaluate(study, newcomers) if record.step in ends else None
@@ -171,8 +178,6 @@ class Cell:
         evaluations = [first, *(row["evaluation"] for row in rows)]
         regrets = np.array([row["regret"] for row in rows])
         info = self.info(source)._replace(
-            world_sha256=world_digest(world),
-            num_outside=num_outside(world, self.reward_range),
             num_evaluations=sum(value is not None for value in evaluations),
             total_regret=float(total(regrets)),
             second_half_regret=float(second_half(regrets)),
@@ -180,22 +185,6 @@ class Cell:
             used=self.agent.used(study),
         )
         return cell_table(info, rows, first)
-
-    def _provenance(self, source: Source) -> dict[str, Any]:
-        """Add the code of a policy or environment from outside the package."""
-        found = source.provenance | self.agent.provenance
-        outside = outside_digest(type(self.environment), *self.agent.classes)
-        return found | {"outside_sha256": outside} if outside else found
-
-    def _newcomers(self) -> Evaluation | None:
-        if not self.newcomers[0]:
-            return None
-        return Evaluation(draw_evaluation(self.environment, self.seed, *self.newcomers))
-
-    def _round_ends(self) -> set[int]:
-        """Return the last step of every round."""
-        sizes = [len(served) for served in self.environment.recruitment.rounds()]
-        return set((np.cumsum(sizes) - 1).tolist())
 
 
 def world_digest(world: World) -> str:

@@ -21,8 +21,7 @@ import pyarrow as pa
 
 from cocobandits.errors import CocoError, ConflictError, CrashedError
 from cocobandits.policies.plain import with_defaults
-from cocobandits.runs.format import CellKey, Made
-from cocobandits.runs.provenance import Source, is_same_code
+from cocobandits.runs.info import CellKey, Made, Source, is_same_code
 from cocobandits.runs.store import RunFolder
 
 _SECONDS_BETWEEN_CHECKS = 0.1

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from cocobandits.display import DEFAULT_LINE, Line, distinct
 from cocobandits.errors import StorageError
-from cocobandits.runs.format import CellInfo, CellKey, StoredCell, Values
-from cocobandits.runs.store import read_folder
+from cocobandits.runs.info import CellInfo, CellKey, Values
+from cocobandits.runs.store import StoredCell, read_folder
 
 __all__ = ["CellInfo", "CellKey", "Key", "Line", "Results", "Values", "read_results"]
 

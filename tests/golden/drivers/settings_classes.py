@@ -25,10 +25,8 @@ from cocobandits.policies.coco.descriptions import Learner, PaperLearner
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import ChanceMixture, ConditionalMixture
 from cocobandits.policies.registry import find_policy
-from cocobandits.runs.format import STEP_COLUMNS, StoredCell
-from cocobandits.runs.pool import fill, plan
-from cocobandits.runs.provenance import Source
-from cocobandits.runs.store import open_folder, read_folder
+from cocobandits.runs.pool import Source, fill, plan
+from cocobandits.runs.store import StoredCell, open_folder, read_folder
 from cocobandits.simulation import loop
 from golden.runs import ResumedRun, SimulatedRun
 from golden.scenarios import Plain, Scenario
@@ -107,7 +105,9 @@ def _key(cell: StoredCell) -> Plain:
 
 
 def _records(cell: StoredCell) -> list[Plain]:
-    return [_key(cell) | row for row in cell.steps.select(STEP_COLUMNS).to_pylist()]
+    return [
+        _key(cell) | row for row in cell.steps.select(loop.InteractionRecord._fields).to_pylist()
+    ]
 
 
 def _evaluations(cell: StoredCell) -> list[Plain]:
