@@ -9,8 +9,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from golden.compare import checked_out, choose_base
 from support.compilation import ROOT
@@ -28,52 +31,41 @@ for line in sys.stdin:
 """
 
 
-class Worker:
-    """A process that imports the package from one tree."""
+@contextmanager
+def started(tree: Path) -> Iterator[Callable[[int], tuple[float, float]]]:
+    """Start a process that imports the package from one tree, and end it.
 
-    def __init__(self, tree: Path) -> None:
-        changed = {"PYTHONPATH": str(tree / "src"), "COCOBANDITS_QUIET": "1"}
-        # The package gives JAX one thread; NumPy has a library of its own.
-        changed["OPENBLAS_NUM_THREADS"] = "1"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _WORKER],
-            env=os.environ | changed,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    Its function runs the study, and returns the seconds of processor time and the total regret.
+    """
+    # The package gives JAX one thread; NumPy has a library of its own.
+    changed = {"PYTHONPATH": str(tree / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | changed | {"COCOBANDITS_QUIET": "1"}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process: Any = subprocess.Popen([sys.executable, "-c", _WORKER], env=environment, **pipes)
 
-    def run(self, num_steps: int) -> tuple[float, float]:
-        """Run the study, and return the seconds of processor time and the total regret."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{num_steps}\n")
-        self._process.stdin.flush()
-        seconds, regret = json.loads(self._process.stdout.readline())
+    def run(num_steps: int) -> tuple[float, float]:
+        print(num_steps, file=process.stdin, flush=True)
+        seconds, regret = json.loads(process.stdout.readline())
         return seconds, regret
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
+    with process:
+        try:
+            yield run
+        finally:
+            process.kill()
 
 
 def compare(base: Path, num_steps: int, num_rounds: int) -> None:
     """Print every round, the medians and their ratio."""
-    workers = {"base": Worker(base), "here": Worker(ROOT)}
-    seconds: dict[str, list[float]] = {name: [] for name in workers}
-    try:
+    seconds: dict[str, list[float]] = {"base": [], "here": []}
+    with started(base) as run_base, started(ROOT) as run_here:
         for number in range(num_rounds + 1):
-            for name, worker in workers.items():
-                spent, regret = worker.run(num_steps)
-                if number > 0:
-                    seconds[name].append(spent)
+            for name, run in (("base", run_base), ("here", run_here)):
+                spent, regret = run(num_steps)
+                seconds[name].append(spent)
                 which = f"round {number}" if number else "compiling"
                 print(f"{name}: {which}, {spent:.2f} s, regret {regret:.3f}", flush=True)
-    finally:
-        for worker in workers.values():
-            worker.close()
-    before, after = (median(seconds[name]) for name in ("base", "here"))
+    before, after = (median(spent[1:]) for spent in seconds.values())
     shown = f"base {before:.2f} s, here {after:.2f} s, {after / before:.2f} times"
     print(f"{num_steps} steps, processor time: {shown}")
 
