@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from cocobandits.environments.diet import AGE_GROUPS, DietEnvironment
+from cocobandits.environments.diet import DietEnvironment
 from cocobandits.errors import InputError, StorageError
-from cocobandits.experiments.diet import PLAN_1_REWARDS, conclude, first_shares, summarise
+from cocobandits.experiments.diet import AgeStory, conclude, summarise
 from cocobandits.policies.coco.descriptions import PaperLearner
 from cocobandits.policies.coco.populations import PaperLogDensity
 from cocobandits.policies.description import PolicySettings
@@ -38,24 +38,20 @@ def show(policy: str, seed: int, picture: Path) -> None:
         UnsupportedError: the policy holds no beliefs.
     """
     _check_picture(picture)
-    console = Console()
-    environment = DietEnvironment()
-    world = draw_world(environment, seed)
+    console, environment = Console(), DietEnvironment()
+    world, plan = draw_world(environment, seed), environment.recruitment
     names = dict.fromkeys((policy, "ind-ts", "uniform"))
     studies = {name: open_study(_settings(name), environment, world, seed) for name in names}
     # Refused before anything is simulated, if the policy holds no beliefs.
     studies[policy].prior({"age": _HARD_TO_GUESS})
-    plan = environment.recruitment
     console.print(
         f"{plan.num_users} people, {plan.steps_per_user} decisions each, policy {policy}."
     )
     console.print("Seen: the age group. Hidden: the metabolic type.\n")
     runs = {name: _run(study, environment, world, console) for name, study in studies.items()}
-    headings = "age group", *environment.arms
-    shares = {age: first_shares(world, runs[policy], age) for age in AGE_GROUPS}
-    given = ([age, *(f"{share:.0%}" for share in each)] for age, each in shares.items())
-    console.print(_table("First plan given, later half", headings, given), "")
-    _explain(console, studies[policy], world, runs[policy], picture)
+    stories = summarise(studies[policy], world, runs[policy])
+    _explain(console, stories)
+    _draw(console, studies[policy], stories, picture)
     headings = "policy", "first half", "second half", "total"
     losses = ([name, *_losses(records)] for name, records in runs.items())
     console.print(_table("Reward lost against the best plan", headings, losses))
@@ -91,20 +87,23 @@ def _check_picture(path: Path) -> None:
         ) from error
 
 
-def _explain(
-    console: Console, study: Study, world: World, records: list[InteractionRecord], picture: Path
-) -> None:
-    stories = summarise(study, world, records)
-    title = "Believed of somebody new: P(best), and reward lost if given now"
-    beliefs = []
+def _explain(console: Console, stories: dict[str, AgeStory]) -> None:
+    headings = "age group", *DietEnvironment.arms
+    given, beliefs = [], []
     for age, story in stories.items():
+        given.append([age, *(f"{share:.0%}" for share in story.first_shares)])
         pairs = zip(story.best_probability, story.expected_loss, strict=True)
         beliefs.append([age, *(f"{best:.2f}  {loss:5.2f}" for best, loss in pairs)])
-    console.print(_table(title, ("age group", *study.design.arms), beliefs), "")
+    console.print(_table("First plan given, later half", headings, given), "")
+    title = "Believed of somebody new: P(best), and reward lost if given now"
+    console.print(_table(title, headings, beliefs), "")
     console.print("Why", style="italic")
     for age, story in stories.items():
         console.print(f"- {conclude(age, story)}", highlight=False)
     console.print("")
+
+
+def _draw(console: Console, study: Study, stories: dict[str, AgeStory], picture: Path) -> None:
     if find_spec("matplotlib") is None:
         console.print("For the picture: pip install 'cocobandits[experiments]'", markup=False)
         return
@@ -112,8 +111,9 @@ def _explain(
     from cocobandits.experiments.figures.drawing import save  # noqa: PLC0415
 
     population, story = study.population({"age": _HARD_TO_GUESS}), stories[_HARD_TO_GUESS]
-    after = {f"plan 1 paid {reward:g}": story.best_after[reward] for reward in PLAN_1_REWARDS}
-    settled = {"before": story.best_probability} | after
+    settled = {"before": story.best_probability} | {
+        f"plan 1 paid {reward:g}": after for reward, after in story.best_after.items()
+    }
     given = {age: each.first_shares for age, each in stories.items()}
     learned = population.marginal
     save(diet_picture(_HARD_TO_GUESS, population.edges, learned, settled, given), picture)

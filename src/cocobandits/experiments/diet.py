@@ -18,7 +18,7 @@ from cocobandits.users.statistics import Statistics
 
 _PLAN_1 = 0
 # What plan 1 pays those with a low and with a high metabolism, about.
-PLAN_1_REWARDS = (1.0, 2.0)
+_PLAN_1_REWARDS = (1.0, 2.0)
 
 PlanVector = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -45,31 +45,18 @@ def summarise(study: Study, world: World, records: list[InteractionRecord]) -> d
     Raises:
         UnsupportedError: the policy holds no beliefs.
     """
-    design, stories = study.design, {}
+    design, empty, stories = study.design, Statistics.empty(len(study.design.arms)), {}
     for age in AGE_GROUPS:
-        belief, empty = study.prior({"age": age}), Statistics.empty(len(design.arms))
+        belief = study.prior({"age": age})
         best, loss = map(np.asarray, _read(belief, empty))
         after = {
             reward: np.asarray(_read(belief, empty.add(_PLAN_1, design.standardise(reward)))[0])
-            for reward in PLAN_1_REWARDS
+            for reward in _PLAN_1_REWARDS
         }
-        shares = first_shares(world, records, age)
-        stories[age] = AgeStory(shares, best, loss / design.scale, after)
+        stories[age] = AgeStory(
+            _first_shares(world, records, age), best, loss / design.scale, after
+        )
     return stories
-
-
-def first_shares(world: World, records: list[InteractionRecord], age: str) -> PlanVector:
-    """Count what the later half of the people of an age group were given first."""
-    contexts = world.cohort.contexts
-    first = [
-        record.arm
-        for record in records
-        if record.user_step == 0
-        and record.user >= len(contexts) // 2
-        and contexts[record.user]["age"] == age
-    ]
-    counts = np.bincount(np.array(first, dtype=int), minlength=len(DietEnvironment.arms))
-    return counts / max(len(first), 1)
 
 
 def conclude(age: str, story: AgeStory) -> str:
@@ -89,6 +76,15 @@ def conclude(age: str, story: AgeStory) -> str:
     return (
         f"{subject} on average; plan 1 loses only {mine}, and shows who this is: {answers}. {given}"
     )
+
+
+def _first_shares(world: World, records: list[InteractionRecord], age: str) -> PlanVector:
+    """Count what the later half of the people of an age group were given first."""
+    contexts = world.cohort.contexts
+    later = range(len(contexts) // 2, len(contexts))
+    first = {each.user: each.arm for each in records if each.user_step == 0}
+    arms = np.array([first[user] for user in later if contexts[user]["age"] == age], dtype=int)
+    return np.bincount(arms, minlength=len(DietEnvironment.arms)) / max(len(arms), 1)
 
 
 def _best_other(best: PlanVector) -> int:
