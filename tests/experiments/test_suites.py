@@ -25,12 +25,11 @@ from cocobandits.experiments import populations, suites
 from cocobandits.experiments.claims import PAPER, PAPER_POLICIES, STRESS
 from cocobandits.experiments.density import CONTEXTS, PAPER_RANGE, TIMES, DensityTask, one_by_one
 from cocobandits.experiments.suites import (
-    Entry,
     Suite,
     agent_for,
     compare_suite,
+    find_agent,
     paper_suite,
-    range_for,
 )
 from cocobandits.policies.coco.descriptions import Learner
 from cocobandits.policies.plain import to_plain
@@ -46,13 +45,13 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 def settings_of(suite, environment, name):
     """Return the settings of a policy in an environment, as they are stored."""
-    return agent_for(suite.entries()[name], find_environment(environment)).policy
+    return agent_for(suite.agents()[name], find_environment(environment)).policy
 
 
 def informed_in(suite, environment, name):
     """Return the settings with which a policy starts."""
     place = find_environment(environment)
-    low, high = range_for(suite.entries()[name], place)
+    low, high = suite.range_for(name, place)
     rewards = replace(place.rewards, low=low, high=high)
     facts = facts_of(place, draw_world(place, 0), rewards)
     return settings_of(suite, environment, name).informed(facts)
@@ -103,10 +102,8 @@ def test_papers_range_is_for_the_papers_policies_in_its_environments(environment
     place = find_environment(environment)
     assert PAPER_RANGE == (-2, 2) != place.rewards.range
     expected = PAPER_RANGE if is_paper else place.rewards.range
-    assert range_for(paper_suite().entries()[policy], place) == expected
-    assert (
-        range_for(compare_suite(policies=[policy]).entries()[policy], place) == place.rewards.range
-    )
+    assert paper_suite().range_for(policy, place) == expected
+    assert compare_suite(policies=[policy]).range_for(policy, place) == place.rewards.range
 
 
 def test_mtts_knows_the_truth_in_the_units_of_the_range():
@@ -127,13 +124,13 @@ def test_mtts_knows_the_truth_in_the_units_of_the_range():
 def test_variants_are_policies_with_other_settings():
     """Their labels differ too, and they have no row of Table 1."""
     place, suite = find_environment("stress-ring"), compare_suite(policies=suites.NAMES)
-    for name, (settings, label, _) in suites.VARIANTS.items():
-        changed = agent_for(suite.entries()[name], place)
-        original = agent_for(suite.entries()[settings.name], place)
+    for name, variant in suites.VARIANTS.items():
+        changed = agent_for(suite.agents()[name], place)
+        original = agent_for(suite.agents()[variant.policy.name], place)
         assert type(changed.policy) is type(original.policy)
         assert changed.settings != original.settings
-        assert (changed.label, changed.table_one, changed.published) == (label, "", "")
-        assert original.label != label
+        assert (changed.label, changed.table_one, changed.published) == (variant.label, "", "")
+        assert original.label != variant.label
         assert len(original.table_one) == 6
 
 
@@ -178,7 +175,7 @@ class Large(Environment):
 def test_papers_policies_have_our_mixture_wherever_a_grid_does_not_fit():
     """Also in an environment that the package does not know, and with a grid given."""
     for policy in (NpmTS(), NpmTS(PaperLogDensity(nodes_per_arm=8))):
-        found = agent_for(Entry(policy), Large()).policy
+        found = agent_for(find_agent(policy), Large()).policy
         assert found.population == Mixture()
         assert found.inference() == CoIDS().inference()
 
@@ -191,11 +188,11 @@ def test_names_stand_for_environments_policies_and_variants():
         for policy in (("uniform", "Uniform"), ("robustagg-0", "RobustAgg, ε = 0"))
     ]
     mine = {"a": "ind-ts", "b": RobustAgg(dissimilarity=0.1), "c": "mtts-fitted"}
-    found = Suite("mine", "diet", mine, 1).entries()
+    found = Suite("mine", "diet", mine, 1).agents()
     assert found["a"].policy == IndTS()
     assert found["b"].policy is mine["b"]
     assert found["c"] == suites.VARIANTS["mtts-fitted"]
-    assert list(Suite("mine", "diet", "ind-ts", 1).entries()) == ["ind-ts"]
+    assert list(Suite("mine", "diet", "ind-ts", 1).agents()) == ["ind-ts"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +211,7 @@ def test_anything_else_than_known_names_is_refused(environments, policies, messa
 
 def test_quick_learners_are_coarser():
     suite = paper_suite(is_quick=True, policies=[*suites.REPRODUCED, "coids-log-density"])
-    quick = [entry.policy for entry in suite.entries().values()]
+    quick = [agent.policy for agent in suite.agents().values()]
     learners = [each for each in quick if isinstance(each, Learner)]
     assert [each.name for each in learners] == ["coids", "npm-ts", "gids", "coids"]
     papers = PaperLogDensity(nodes_per_arm=8)
@@ -285,7 +282,7 @@ def test_impossible_newcomers_are_refused(newcomers):
 
 
 def test_other_grids():
-    found, usual = paper_suite(nodes_per_arm=12).entries(), paper_suite().entries()
+    found, usual = paper_suite(nodes_per_arm=12).agents(), paper_suite().agents()
     assert found["gids"].policy.population == PaperLogDensity(nodes_per_arm=12)
     assert found["coids"] == usual["coids"]
     for nodes in (1, 71, 100_000):
@@ -320,7 +317,7 @@ def test_policies_that_cannot_deal_with_an_environment_are_left_out():
 
 def test_densities_are_of_five_times_and_contexts():
     policy = NpmTS(PaperLogDensity(nodes_per_arm=6, num_modes=20), num_particles=20)
-    agent = agent_for(Entry(policy), find_environment("mixture"))
+    agent = agent_for(find_agent(policy), find_environment("mixture"))
     table = DensityTask(agent).run(Source({}, []))
     assert set(table["time"].to_pylist()) == set(TIMES)
     assert set(table["context"].to_pylist()) == set(CONTEXTS)

@@ -70,7 +70,7 @@ def test_policies_and_environments_from_outside_have_figures_and_pages(tmp_path)
     assert len(run(tmp_path / "run", suite)) == 8
     results = read_results(tmp_path / "run")
     assert (results.label("last"), results.line("last")) == ("Last", DEFAULT_LINE)
-    assert results.settings("last") == {"kind": "last"}
+    assert results.fact("last", "settings") == {"kind": "last"}
     assert results.environment_label("village") == "village"
     assert results.policies[-1] == "last"
     regret = [sum(record.regret for record in simulate(Last(), Village(), n)) for n in (0, 1)]
@@ -136,7 +136,7 @@ def test_other_settings_are_refused_or_replaced(tmp_path):
     with pytest.raises(ConflictError, match=r"village / x / seed 0 has other settings \(depth\)"):
         run(tmp_path, other)
     assert run(tmp_path, other, is_refreshed=True) == ["village / x / seed 0"]
-    assert read_results(tmp_path).settings("x") == {"depth": [1, 3]}
+    assert read_results(tmp_path).fact("x", "settings") == {"depth": [1, 3]}
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ The paper's suite runs the paper's policies in the paper's environments on the p
 means. Everything else runs on the range that the environment declares.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from cocobandits.checks import check_names, check_whole
 from cocobandits.environments.base import Environment
@@ -37,35 +37,25 @@ _MOST_SEEDS, _MOST_NODES = 10_000, 70
 _MOST_BYTES = 255
 
 
-class Entry(NamedTuple):
-    """A policy in a suite.
-
-    Attributes:
-        policy: settings, or an agent.
-        label: of a variant; empty for the policy's own.
-        has_paper_range: whether it has the paper's range of arm means in the paper's environments.
-    """
-
-    policy: PolicySettings | Agent
-    label: str = ""
-    has_paper_range: bool = False
-
-
 # Settings that the authors of these systems leave open, or would allow.
 VARIANTS = {
-    "coids-log-density": Entry(CoIDS(population=LogDensity()), "CoIDS, log-density"),
-    "mtts-fitted": Entry(MTTS(prior_users=10.0), "MTTS, Σ fitted"),
-    "kmtl-ucb-independent": Entry(KmtlUCB(similarity="independent"), "KMTL-UCB, arms apart"),
-    "kmtl-ucb-contexts": Entry(KmtlUCB(similarity="contexts"), "KMTL-UCB, S by contexts"),
-    "kmtl-ucb-own": Entry(
-        KmtlUCB(similarity="independent", user_share=0.5), "KMTL-UCB, own rewards"
-    ),
-    "robustagg-0.2": Entry(RobustAgg(dissimilarity=0.2), "RobustAgg, ε = 0.2"),
-    "robustagg-0": Entry(RobustAgg(dissimilarity=0.0), "RobustAgg, ε = 0"),
+    name: PolicyAgent.of(policy, label)
+    for name, label, policy in (
+        ("coids-log-density", "CoIDS, log-density", CoIDS(population=LogDensity())),
+        ("mtts-fitted", "MTTS, Σ fitted", MTTS(prior_users=10.0)),
+        ("kmtl-ucb-independent", "KMTL-UCB, arms apart", KmtlUCB(similarity="independent")),
+        ("kmtl-ucb-contexts", "KMTL-UCB, S by contexts", KmtlUCB(similarity="contexts")),
+        (
+            *("kmtl-ucb-own", "KMTL-UCB, own rewards"),
+            KmtlUCB(similarity="independent", user_share=0.5),
+        ),
+        ("robustagg-0.2", "RobustAgg, ε = 0.2", RobustAgg(dissimilarity=0.2)),
+        ("robustagg-0", "RobustAgg, ε = 0", RobustAgg(dissimilarity=0.0)),
+    )
 }
 NAMES = (*POLICIES, *VARIANTS)
 COMPARED = tuple(name for name in NAMES if name not in ("oracle-plan", "coids-log-density"))
-Given = PolicySettings | Agent | Entry | str
+Given = PolicySettings | Agent | str
 
 
 @dataclass(frozen=True)
@@ -79,6 +69,7 @@ class Suite:
         num_seeds: seeds start at zero.
         newcomers: evaluation users and their pulls.
         is_quick: whether models are coarser than usual.
+        in_paper_range: policies that have the paper's range of arm means in its environments.
     """
 
     name: str
@@ -87,6 +78,7 @@ class Suite:
     num_seeds: int
     newcomers: tuple[int, int] = (0, 0)
     is_quick: bool = False
+    in_paper_range: Collection[str] = ()
 
     def __post_init__(self) -> None:
         # Listed once: an iterator has its items once.
@@ -104,7 +96,7 @@ class Suite:
         _check_newcomers(self.newcomers)
         for kind, names in (
             ("environment", tuple(each.name for each in self.known_environments())),
-            ("policy", tuple(self.entries())),
+            ("policy", tuple(self.agents())),
         ):
             check_names(kind, names)
             for name in names:
@@ -119,26 +111,33 @@ class Suite:
         """Look up environments that are given by name."""
         return tuple(map(find_environment, self.environments))
 
-    def entries(self) -> dict[str, Entry]:
+    def agents(self) -> dict[str, Agent]:
         """Look up policies that are given by name."""
         assert isinstance(self.policies, Mapping)
-        return {name: find_entry(policy) for name, policy in self.policies.items()}
+        return {
+            name: policy if isinstance(policy, Agent) else find_agent(policy)
+            for name, policy in self.policies.items()
+        }
+
+    def range_for(self, name: str, environment: Environment) -> tuple[float, float]:
+        """Choose the range of arm means that a policy is configured with."""
+        is_paper = name in self.in_paper_range and environment.name in PAPER
+        return PAPER_RANGE if is_paper else environment.rewards.range
 
     def cells(self) -> list[Cell]:
         """List the cells, environment by environment; policies skip rewards they cannot learn."""
         made, known = [], environment_names()
-        for environment, (name, entry) in product(
-            self.known_environments(), self.entries().items()
-        ):
-            policy = entry.policy
-            if isinstance(policy, Agent) or environment.rewards.kind in policy.rewards:
+        for environment, (name, agent) in product(self.known_environments(), self.agents().items()):
+            if environment.rewards.kind in agent.rewards:
                 # Strangers come last in displays.
                 first = [*known, environment.name].index(environment.name)
                 order = first, [*NAMES, name].index(name)
-                agent, mean_range = agent_for(entry, environment), range_for(entry, environment)
-                suite = self.newcomers, order, self.name, self.is_quick
-                seeds = range(self.num_seeds)
-                made += [Cell(environment, name, each, agent, mean_range, *suite) for each in seeds]
+                fitting = agent_for(agent, environment)
+                rest = self.range_for(name, environment), self.newcomers, order
+                made += [
+                    Cell(environment, name, seed, fitting, *rest, self.name, self.is_quick)
+                    for seed in range(self.num_seeds)
+                ]
         return made
 
     def tables(self) -> list[DensityTask | DietTask]:
@@ -146,58 +145,44 @@ class Suite:
         environments = {each.name: each for each in self.known_environments()}
         if self.name != "paper" or not set(environments) & set(PAPER):
             return []
-        entry = self.entries().get(DensityTask.policy)
-        if "mixture" not in environments or entry is None:
+        agent = self.agents().get(DensityTask.policy)
+        if "mixture" not in environments or agent is None:
             return [DietTask()]
-        return [DietTask(), DensityTask(agent_for(entry, environments["mixture"]))]
+        return [DietTask(), DensityTask(agent_for(agent, environments["mixture"]))]
 
 
-def find_entry(policy: Given) -> Entry:
-    """Return the entry given, or that of a policy or variant.
+def find_agent(policy: PolicySettings | str) -> PolicyAgent:
+    """Make the agent of a policy, or of the name of a policy or variant.
 
     Raises:
         UnknownNameError: there is no policy or variant of that name.
         ConfigurationError: it is none of these.
     """
-    if isinstance(policy, Entry):
-        return policy
-    if isinstance(policy, Agent):
-        return Entry(policy)
     if isinstance(policy, str) and policy not in POLICIES:
         if policy not in VARIANTS:
             raise UnknownNameError("policy", policy, NAMES, "Choose one of these.")
         return VARIANTS[policy]
-    return Entry(find_policy(policy))
+    return PolicyAgent.of(find_policy(policy))
 
 
-def range_for(entry: Entry, environment: Environment) -> tuple[float, float]:
-    """Choose the range of arm means that a policy is configured with."""
-    is_paper = entry.has_paper_range and environment.name in PAPER
-    return PAPER_RANGE if is_paper else environment.rewards.range
-
-
-def agent_for(entry: Entry, environment: Environment) -> Agent:
-    """Make the agent of a policy in an environment.
+def agent_for(agent: Agent, environment: Environment) -> Agent:
+    """Choose the population that an agent learns in an environment, if it learns one.
 
     The paper's hyperparameters are those of the log-density. Where a study is too large for it, the
     paper's policies learn the mixture with our settings.
     """
-    policy = entry.policy
-    if isinstance(policy, Agent):
-        return policy
-    if isinstance(policy, Learner):
-        declared = environment.arms, environment.context, environment.rewards
-        problem = StudyDesign.declare(*declared, "uniform", floor=0.0, seed=0).problem()
-        fitting = replace(policy, population=None).chosen(problem).settings
-        if isinstance(policy, PaperLearner) and isinstance(fitting, Mixture):
-            names = ("num_particles", "ess_threshold", "moves_per_block", "max_blocks")
-            ours = {name: getattr(CoIDS(), name) for name in names}
-            policy = replace(policy, population=fitting, **ours)
-        # Stored in the cell, whatever decides by default.
-        policy = replace(policy, population=policy.population or fitting)
-    agent = PolicyAgent.of(policy, entry.label or policy.label)
-    # Table 1 is about the systems, not about their settings.
-    return replace(agent, table_one="", published="") if entry.label else agent
+    if not isinstance(agent, PolicyAgent) or not isinstance(agent.policy, Learner):
+        return agent
+    policy = agent.policy
+    declared = environment.arms, environment.context, environment.rewards
+    problem = StudyDesign.declare(*declared, "uniform", floor=0.0, seed=0).problem()
+    fitting = replace(policy, population=None).chosen(problem).settings
+    if isinstance(policy, PaperLearner) and isinstance(fitting, Mixture):
+        names = ("num_particles", "ess_threshold", "moves_per_block", "max_blocks")
+        ours = {name: getattr(CoIDS(), name) for name in names}
+        policy = replace(policy, population=fitting, **ours)
+    # Stored in the cell, whatever decides by default.
+    return agent.having(replace(policy, population=policy.population or fitting))
 
 
 def paper_suite(
@@ -216,15 +201,11 @@ def paper_suite(
     return Suite(
         "paper",
         expanded(environments or PAPER),
-        {
-            name: entry._replace(has_paper_range=name in PAPER_POLICIES)
-            for name, entry in _entries(
-                [*(policies or REPRODUCED), ORACLE], is_quick, nodes_per_arm
-            ).items()
-        },
+        _agents([*(policies or REPRODUCED), ORACLE], is_quick, nodes_per_arm),
         (4 if is_quick else 10) if num_seeds is None else num_seeds,
         newcomers=(20, 10),
         is_quick=is_quick,
+        in_paper_range=PAPER_POLICIES,
     )
 
 
@@ -243,7 +224,7 @@ def compare_suite(
     return Suite(
         "compare",
         expanded(environments or COMPARED_ENVIRONMENTS),
-        _entries([*(policies or COMPARED), OURS, ALONE, ORACLE], is_quick),
+        _agents([*(policies or COMPARED), OURS, ALONE, ORACLE], is_quick),
         (2 if is_quick else 10) if num_seeds is None else num_seeds,
         is_quick=is_quick,
     )
@@ -282,22 +263,21 @@ def _check_newcomers(newcomers: Any) -> None:
         )
 
 
-def _entries(
+def _agents(
     names: Iterable[str], is_quick: bool, nodes_per_arm: int | None = None
-) -> dict[str, Entry]:
+) -> dict[str, PolicyAgent]:
     """Find policies and variants, and choose the size of learners."""
     if nodes_per_arm is not None and not 2 <= nodes_per_arm <= _MOST_NODES:
         raise ConfigurationError(
             f"Expected 2 to {_MOST_NODES} grid points per arm; got nodes={nodes_per_arm}. The "
             "paper uses 20."
         )
-    found = {}
-    for name in names:
-        entry = find_entry(name)
-        policy = entry.policy
+    found = {name: find_agent(name) for name in names}
+    for name, agent in found.items():
+        policy = agent.policy
         if isinstance(policy, PaperLearner) and (is_quick or nodes_per_arm):
             policy = replace(policy, population=PaperLogDensity(nodes_per_arm=nodes_per_arm or 8))
         if isinstance(policy, Learner) and is_quick:
             policy = replace(policy, num_particles=60)
-        found[name] = entry._replace(policy=policy)
+        found[name] = agent.having(policy)
     return found

@@ -15,6 +15,7 @@ from cocobandits.environments.base import Environment
 from cocobandits.errors import UnsupportedError
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import to_plain
+from cocobandits.rewards import RewardKind
 from cocobandits.runs.info import (
     CellInfo,
     CellKey,
@@ -40,6 +41,7 @@ class Agent(ABC):
         label, line: for display.
         settings: in plain values; part of a cell's identity.
         provenance: of code outside the package; replaces entries of the run's.
+        rewards: kinds that it can learn from.
         is_learner: whether it moves particles, which takes longer the more users there are.
         table_one, published, library: see `CellInfo`.
     """
@@ -48,6 +50,7 @@ class Agent(ABC):
     line: Line = DEFAULT_LINE
     settings: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+    rewards: tuple[RewardKind, ...] = ("gaussian", "bernoulli")
     is_learner: bool = False
     table_one: str = ""
     published: str = ""
@@ -77,11 +80,18 @@ class PolicyAgent(Agent):
     policy: PolicySettings
 
     @classmethod
-    def of(cls, policy: PolicySettings, label: str) -> "PolicyAgent":
-        """Take everything but the label from the policy's record."""
-        names = ("line", "is_learner", "table_one", "published")
+    def of(cls, policy: PolicySettings, label: str = "") -> "PolicyAgent":
+        """Take all from the policy's record, or name a variant.
+
+        Table 1 is about the systems, not about their settings, so a variant has no row in it.
+        """
+        names = ("line", "rewards", "is_learner", *(() if label else ("table_one", "published")))
         record = {name: getattr(policy, name) for name in names}
-        return cls(label=label, settings=to_plain(policy), policy=policy, **record)
+        return cls(label=label or policy.label, settings=to_plain(policy), policy=policy, **record)
+
+    def having(self, policy: PolicySettings) -> "PolicyAgent":
+        """Replace the settings."""
+        return replace(self, settings=to_plain(policy), policy=policy)
 
     @property
     def classes(self) -> tuple[type, ...]:
