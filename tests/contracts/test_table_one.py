@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cocobandits import Mixture
-from cocobandits.experiments.table_one import CRITERIA
+from cocobandits.experiments.tables import CRITERIA
 from cocobandits.policies.base import Problem
 from cocobandits.policies.registry import POLICIES
 from cocobandits.users.statistics import Statistics

@@ -72,4 +72,4 @@ def mean_share(results: Results, environments: list[str], policy: str) -> float:
 
 def libraries(results: Results) -> list[str]:
     """List the policies that are those of other libraries."""
-    return [name for name in results.policies if results.library(name)]
+    return [name for name in results.policies if results.fact(name, "library")]

@@ -25,7 +25,6 @@ from cocobandits.experiments.figures import draw
 from cocobandits.experiments.populations import other_populations, with_population
 from cocobandits.experiments.ranking import libraries, mean_share, rank, shared_environments
 from cocobandits.experiments.rules import ALONE
-from cocobandits.experiments.table_one import CRITERIA
 from cocobandits.runs.results import ORACLE, Results, read_results
 
 # The page of the committed ten-seed run, which decides what a small run only indicates.
@@ -206,7 +205,7 @@ _JINJA.filters["lines"] = _lines
 _JINJA.globals |= {
     **{"tables": tables, "number": number, "percent": percent, "mean_share": mean_share},
     **{"rank": rank, "shared_environments": shared_environments, "values_of": values_of},
-    **{"commands": commands, "num_claims": len(CLAIMS), "criteria": CRITERIA},
+    **{"commands": commands, "num_claims": len(CLAIMS), "criteria": tables.CRITERIA},
     **{"paper": claims.PAPER, "stress": claims.STRESS, "paper_policies": claims.PAPER_POLICIES},
     **{"alone": ALONE, "oracle": ORACLE},
     **{"other_populations": other_populations, "with_population": with_population},

@@ -12,7 +12,6 @@ from cocobandits.experiments.estimates import DASH, Estimate, estimate, number, 
 from cocobandits.experiments.populations import MODELS, with_population
 from cocobandits.experiments.ranking import rank
 from cocobandits.experiments.rules import ALONE, THIRD_ARM
-from cocobandits.experiments.table_one import CRITERIA
 from cocobandits.runs.results import ORACLE, Key, Results, Values
 
 # Below, moves are mostly refused; above, they are too small to get anywhere.
@@ -20,6 +19,16 @@ ACCEPTANCE_BAND = (0.3, 0.8)
 BAND = "[{:g}, {:g}]".format(*ACCEPTANCE_BAND)
 # With the mixture, CoIDS may lose this much more than with the log-density.
 MODEL_LIMIT = 1.1
+# The criteria of the paper's Table 1, and the test in `tests/contracts/` that tries each on every
+# policy, whose record has to agree with it.
+CRITERIA = {
+    "MT": "test_a_newcomer_is_given_what_was_best_for_others",
+    "PC": "test_one_arm_informs_about_another_by_the_hidden_kind",
+    "NPLRS": "test_two_modes_are_believed_in",
+    "UD": "test_uncertainties_are_separated",
+    "DR": "test_somebody_can_join_at_any_time",
+    "CI": "test_users_learn_from_each_other_while_they_are_served",
+}
 _MARKS = {"+": "✓", "-": "✗", "/": "n/a"}
 
 
@@ -131,7 +140,9 @@ def settings(results: Results) -> Table:
     """Show the settings of policies with particles, one column for all that have the same."""
     moved = {policy for _, policy in results.health}
     chosen = [policy for policy in results.policies if policy in moved]
-    return _facts("setting", ((results.label(each), results.settings(each)) for each in chosen))
+    return _facts(
+        "setting", ((results.label(each), results.fact(each, "settings")) for each in chosen)
+    )
 
 
 def provenance(results: Results) -> Table:
@@ -183,7 +194,7 @@ def verdicts(results: Results) -> Table:
     """List who meets which criteria of Table 1, and where the paper says otherwise."""
     rows = []
     for policy in (each.policy for each in rank(results)):
-        ours, papers = results.table_one(policy)
+        ours, papers = (results.fact(policy, each) for each in ("table_one", "published"))
         pairs = zip(ours, papers or ours, strict=True)
         cells = [_MARKS[a] if a == b else f"{_MARKS[a]} ({_MARKS[b]})" for a, b in pairs]
         if cells:
@@ -208,7 +219,7 @@ def models(results: Results) -> Table:
 
 def find_setting(results: Results, policy: str, name: str) -> tuple[str, Any]:
     """Find the full name of a setting of a policy, and its value; None if it has none."""
-    flat = _flatten(results.settings(policy))
+    flat = _flatten(results.fact(policy, "settings", {}))
     return next((item for item in flat.items() if item[0].split(".")[-1] == name), ("", None))
 
 

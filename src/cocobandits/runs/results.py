@@ -97,39 +97,30 @@ class Results:
         parts = fifths(is_arm.shape[1])
         return np.stack([is_arm[:, part].mean(axis=1) for part in parts], axis=1)
 
+    def fact(self, policy: str, field: str, default: Any = "") -> Any:
+        """Read a field of the description of a policy, from its first cell.
+
+        Returns the default if the policy did not run.
+        """
+        found = (info for key, info in self.cells.items() if key.name == policy)
+        return getattr(next(found, None), field, default)
+
     def label(self, policy: str) -> str:
         """Return the display name of a policy; its name, if it did not run."""
-        return self._described(1, policy, "label", policy)
+        return self.fact(policy, "label", policy)
 
     def line(self, policy: str) -> Line:
         """Return the line style of a policy."""
-        return self._described(1, policy, "line", DEFAULT_LINE)
+        return self.fact(policy, "line", DEFAULT_LINE)
 
     def environment_label(self, environment: str) -> str:
         """Return the display name of an environment."""
-        return self._described(0, environment, "environment_label", environment)
-
-    def settings(self, policy: str) -> dict[str, Any]:
-        """Return the settings of a policy in its first environment; none, if it did not run."""
-        return self._described(1, policy, "settings", {})
-
-    def table_one(self, policy: str) -> tuple[str, str]:
-        """Return the criteria of Table 1 that a policy meets, as tried here and as published."""
-        tried, published = (self._described(1, policy, n, "") for n in ("table_one", "published"))
-        return tried, published
-
-    def library(self, policy: str) -> str:
-        """Return the library that a policy comes from; empty for this package."""
-        return self._described(1, policy, "library", "")
+        found = (info for key, info in self.cells.items() if key.environment == environment)
+        return next(info.environment_label for info in found)
 
     def infos(self, environment: str, policy: str) -> list[CellInfo]:
         """Return the descriptions of the cells of a policy, one per seed."""
         return [self.cells[CellKey(environment, policy, seed)] for seed in self.seeds]
-
-    def _described(self, part: int, name: str, field: str, default: Any) -> Any:
-        """Read a field of the first cell of an environment (part 0 of a key) or policy (1)."""
-        found = (info for key, info in self.cells.items() if key[part] == name)
-        return getattr(next(found, None), field, default)
 
     def _only(self, environments: tuple[str, ...], policies: tuple[str, ...]) -> "Results":
         def kept(found: dict[Any, Any]) -> dict[Any, Any]:
