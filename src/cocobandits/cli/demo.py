@@ -107,8 +107,8 @@ def _draw(console: Console, study: Study, stories: dict[str, AgeStory], picture:
     if find_spec("matplotlib") is None:
         console.print("For the picture: pip install 'cocobandits[experiments]'", markup=False)
         return
-    from cocobandits.experiments.figures.demo import diet_picture  # noqa: PLC0415 - extra
-    from cocobandits.experiments.figures.drawing import save  # noqa: PLC0415
+    from cocobandits.experiments.figures.drawing import save  # noqa: PLC0415 - extra
+    from cocobandits.experiments.figures.population import diet_picture  # noqa: PLC0415
 
     population, story = study.population({"age": _HARD_TO_GUESS}), stories[_HARD_TO_GUESS]
     settled = {"before": story.best_probability} | {

@@ -26,7 +26,7 @@ from cocobandits.runs.info import (
     second_half,
     total,
 )
-from cocobandits.runs.store import HEALTH_COLUMNS, cell_table
+from cocobandits.runs.store import cell_table
 from cocobandits.simulation.evaluation import Evaluation
 from cocobandits.simulation.loop import open_study, serve
 from cocobandits.simulation.world import World, draw_evaluation, draw_world
@@ -232,7 +232,7 @@ def _learned(study: Study) -> dict[str, Any]:
         return {}
     points = ("low", "median", "high")
     return {
-        "health": {name: getattr(study.health, name) for name in HEALTH_COLUMNS},
+        "health": study.health._asdict(),
         "hyperparameters": [
             {"name": name} | dict(zip(points, values, strict=True))
             for name, values in study.hyperparameters().items()

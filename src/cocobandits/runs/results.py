@@ -62,8 +62,8 @@ class Results:
     def within(self, environments: Iterable[str]) -> "Results":
         """Keep some environments, and the policies that ran there."""
         kept = tuple(environments)
-        policies = (name for name in self.policies if any(self.has(each, name) for each in kept))
-        return replace(self._only(kept, self.policies), policies=tuple(policies))
+        ran = (name for name in self.policies if any(self.has(each, name) for each in kept))
+        return self._only(kept, tuple(ran))
 
     def only(self, policies: Iterable[str]) -> "Results":
         """Keep some policies."""
@@ -123,15 +123,15 @@ class Results:
         return [self.cells[CellKey(environment, policy, seed)] for seed in self.seeds]
 
     def _only(self, environments: tuple[str, ...], policies: tuple[str, ...]) -> "Results":
-        def kept(found: dict[Any, Any]) -> dict[Any, Any]:
-            return {
+        names = ("cells", "regrets", "arms", "evaluations", "health", "hyperparameters")
+        changed: dict[str, Any] = {
+            name: {
                 key: value
-                for key, value in found.items()
+                for key, value in getattr(self, name).items()
                 if key[0] in environments and key[1] in policies
             }
-
-        names = ("cells", "regrets", "arms", "evaluations", "health", "hyperparameters")
-        changed: dict[str, Any] = {name: kept(getattr(self, name)) for name in names}
+            for name in names
+        }
         return replace(self, environments=environments, policies=policies, **changed)
 
 

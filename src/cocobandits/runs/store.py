@@ -36,7 +36,6 @@ _HEALTH = {
     "distinct_ancestors": pa.int64(),
     "start_correlation": pa.float64(),
 }
-HEALTH_COLUMNS = tuple(_HEALTH)
 # 5 %, 50 % and 95 % points over particles, in the study's units.
 _HYPERPARAMETER = {"name": pa.string()} | dict.fromkeys(("low", "median", "high"), pa.float64())
 SCHEMA = pa.schema(

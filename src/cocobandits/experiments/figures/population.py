@@ -1,5 +1,9 @@
-"""Figures about populations: what was learned over time, and the diet example (paper, fig. 1)."""
+"""Figures about populations: what was learned over time, and the diet example (paper, fig. 1).
 
+The last of them is the picture of `coco demo`, and on no page.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,8 @@ from matplotlib.patches import Patch
 from cocobandits.experiments.figures import drawing
 from cocobandits.experiments.figures.registry import figure
 from cocobandits.runs.results import Results, Values
+
+Columns = Mapping[str, Values]
 
 
 @figure(
@@ -81,7 +87,41 @@ def density_figure(results: Results) -> Figure:
     return drawn
 
 
+@drawing.styled
+def diet_picture(
+    age: str, edges: Values, learned: Columns, settled: Columns, given: Columns
+) -> Figure:
+    """Draw the belief about an age group, what plan 1 settles, and which plans came first.
+
+    Args:
+        age: the age group.
+        edges: of the bins of mean rewards.
+        learned: density per bin, by plan.
+        settled: P(plan is best), before and after rewards of plan 1.
+        given: share of people who were given each plan first, by age group.
+    """
+    drawn = drawing.new_figure(10.5, 3.6)
+    beliefs, *bars = drawn.subplots(1, 3)
+    beliefs.set_title(f"1. Learned about {age} people")
+    for (color, dashes), density in zip(_LOOKS, learned.values(), strict=True):
+        beliefs.stairs(density, edges, color=color, fill=True, alpha=0.25)
+        beliefs.stairs(density, edges, color=color, linestyle=dashes, linewidth=1.5)
+    beliefs.set(xlabel="mean reward of a plan", ylabel="density over people")
+    beliefs.set_ylim(bottom=0)
+    bars[0].set_title(f"2. What plan 1 settles for {age} people")
+    _draw_bars(bars[0], settled, "P(plan is best)")
+    bars[1].set_title("3. Plan given first, later half")
+    _draw_bars(bars[1], given, "share of people")
+    handles = [
+        Patch(facecolor=color, hatch=hatch, edgecolor="white", label=f"plan {plan}")
+        for plan, (color, hatch) in enumerate(_FILLS, start=1)
+    ]
+    drawn.legend(handles=handles, loc="outside upper center", ncols=3)
+    return drawn
+
+
 _LOOKS = tuple(zip(drawing.ARM_COLORS, drawing.ARM_DASHES, strict=True))
+_FILLS = tuple(zip(drawing.ARM_COLORS, ("", "///", "..."), strict=True))
 _LEGEND: Any = {"loc": "outside upper center", "ncols": 4, "handlelength": 3}
 
 
@@ -92,6 +132,16 @@ def _draw_marginals(axes: Axes, columns: dict[str, Values]) -> None:
         axes.stairs(chosen["density"], edges, color=color, fill=True, alpha=0.35)
         axes.stairs(chosen["truth"], edges, color=color, linestyle=dashes, linewidth=1.2)
     axes.set_ylim(bottom=0)
+
+
+def _draw_bars(axes: Axes, columns: Columns, label: str) -> None:
+    places = np.arange(len(columns))
+    for plan, (color, hatch) in enumerate(_FILLS):
+        heights = [column[plan] for column in columns.values()]
+        places_of_plan = places + 0.27 * (plan - 1)
+        axes.bar(places_of_plan, heights, 0.25, color=color, hatch=hatch, edgecolor="white")
+    axes.set_xticks(places, list(columns))
+    axes.set(ylabel=label, ylim=(0, 1.02))
 
 
 def _columns(results: Results, name: str) -> dict[str, Values]:
