@@ -16,23 +16,18 @@ from studies import CASES, Case
 
 from cocobandits.runs.info import Source
 
-
-def _origin() -> dict[str, str]:
-    """Name version, commit, date and machine; no host and no paths."""
-    made = Source.here(1).provenance
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    packages = ", ".join(f"{name} {version}" for name, version in made["packages"].items())
-    return {
-        "version": made["cocobandits"],
-        "commit": made["commit"],
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{made['processor']}, {made['num_cores']} cores, {memory:.1f} GB, "
-        f"{made['machine']}, Python {made['python']}, {packages}",
-    }
-
-
 # Before anything is measured, while the code is the one that was imported.
-ORIGIN = _origin()
+_MADE = Source.here(1).provenance
+_GIGABYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+_PACKAGES = ", ".join(f"{name} {version}" for name, version in _MADE["packages"].items())
+# No host and no paths.
+ORIGIN = {
+    "version": _MADE["cocobandits"],
+    "commit": _MADE["commit"],
+    "date": datetime.now(UTC).date().isoformat(),
+    "machine": f"{_MADE['processor']}, {_MADE['num_cores']} cores, {_GIGABYTES:.1f} GB, "
+    f"{_MADE['machine']}, Python {_MADE['python']}, {_PACKAGES}",
+}
 # The first run of a benchmark compiles, whatever earlier processes left on disk.
 jax.config.update("jax_enable_compilation_cache", False)  # type: ignore[no-untyped-call]
 

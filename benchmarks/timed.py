@@ -88,10 +88,8 @@ def summarise(served: Sequence[Interaction]) -> dict[str, Any]:
         "rejuvenations": len(moves),
         "rejuvenation_seconds": _percentile(moves, 50),
         "enrolment_ms": _percentile(enrolments, 50),
-        "decision_ms_p50": _percentile(decisions, 50),
-        "decision_ms_p95": _percentile(decisions, 95),
-        "reward_ms_p50": _percentile(rewards, 50),
-        "reward_ms_p95": _percentile(rewards, 95),
+        **{f"decision_ms_p{percent}": _percentile(decisions, percent) for percent in (50, 95)},
+        **{f"reward_ms_p{percent}": _percentile(rewards, percent) for percent in (50, 95)},
     }
 
 
