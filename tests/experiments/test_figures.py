@@ -9,7 +9,7 @@ from synthetic_run import LABELS, LINES, POLICIES, STRESS, Curve, Scenario
 
 from cocobandits.environments.diet import DietEnvironment
 from cocobandits.experiments.density import DietTask
-from cocobandits.experiments.figures import draw, drawing, figure, registry
+from cocobandits.experiments.figures import draw, drawing, figure
 from cocobandits.experiments.figures.particles import (
     courses_of,
     health_figure,
@@ -217,7 +217,7 @@ def test_strangers_are_drawn_with_a_default_line():
 
 def test_own_figure_is_one_decorated_function(results, tmp_path, monkeypatch):
     """It is drawn where results have its data, for stress environments apart; not elsewhere."""
-    monkeypatch.setattr(registry, "FIGURES", {})
+    monkeypatch.setattr(drawing, "FIGURES", {})
 
     @figure("mine", "Mine", "Of {seeds}.", needs="arms")
     def mine(results):

@@ -12,7 +12,7 @@ from synthetic_run import STRESS, Curve, Scenario
 from cocobandits.errors import StorageError
 from cocobandits.experiments import report
 from cocobandits.experiments.claims import CLAIMS, PAPER, Judgement, Reading
-from cocobandits.experiments.figures import drawing, registry
+from cocobandits.experiments.figures import drawing
 from cocobandits.experiments.rules import Finding
 from cocobandits.experiments.tables import Table
 from cocobandits.runs.results import Results
@@ -69,7 +69,7 @@ def sketchy(monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("<svg/>")
 
-    monkeypatch.setattr(registry, "save", save)
+    monkeypatch.setattr(drawing, "save", save)
 
 
 def build(place, scenario):
@@ -303,10 +303,10 @@ def test_moves_without_a_correlation_have_dashes(tmp_path):
 @pytest.mark.usefixtures("sketchy")
 def test_own_figure_is_on_the_pages(tmp_path, monkeypatch):
     """One decorated function, whatever page it is for."""
-    monkeypatch.setattr(registry, "FIGURES", dict(registry.FIGURES))
+    monkeypatch.setattr(drawing, "FIGURES", dict(drawing.FIGURES))
     for scope in ("split", "comparison"):
 
-        @registry.figure(f"mine-{scope}", f"Mine, {scope}", "Of {seeds}.", "cells", scope)
+        @drawing.figure(f"mine-{scope}", f"Mine, {scope}", "Of {seeds}.", "cells", scope)
         def draw(results):
             drawn = drawing.new_figure(2, 2)
             drawn.subplots().set_title(results.environments[0])

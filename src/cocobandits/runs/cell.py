@@ -41,6 +41,7 @@ class Agent(ABC):
         label, line: for display.
         settings: in plain values; part of a cell's identity.
         provenance: of code outside the package; replaces entries of the run's.
+        classes: whose code decides, if `provenance` does not name it.
         rewards: kinds that it can learn from.
         is_learner: whether it moves particles, which takes longer the more users there are.
         table_one, published, library: see `CellInfo`.
@@ -50,16 +51,12 @@ class Agent(ABC):
     line: Line = DEFAULT_LINE
     settings: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+    classes: tuple[type, ...] = ()
     rewards: tuple[RewardKind, ...] = ("gaussian", "bernoulli")
     is_learner: bool = False
     table_one: str = ""
     published: str = ""
     library: str = ""
-
-    @property
-    def classes(self) -> tuple[type, ...]:
-        """The classes whose code decides, if `provenance` does not name it."""
-        return ()
 
     @abstractmethod
     def start(
@@ -87,16 +84,12 @@ class PolicyAgent(Agent):
         """
         names = ("line", "rewards", "is_learner", *(() if label else ("table_one", "published")))
         record = {name: getattr(policy, name) for name in names}
-        return cls(label=label or policy.label, settings=to_plain(policy), policy=policy, **record)
+        record |= {"label": label or policy.label, "classes": (type(policy),)}
+        return cls(settings=to_plain(policy), policy=policy, **record)
 
     def having(self, policy: PolicySettings) -> "PolicyAgent":
         """Replace the settings."""
         return replace(self, settings=to_plain(policy), policy=policy)
-
-    @property
-    def classes(self) -> tuple[type, ...]:
-        """The class of the settings."""
-        return (type(self.policy),)
 
     def start(
         self, environment: Environment, world: World, seed: int, reward_range: tuple[float, float]

@@ -6,4 +6,4 @@ is written. The decorator registers it, and the page shows it.
 
 # In the order of pages.
 from cocobandits.experiments.figures import regret, particles, population, comparison  # noqa: F401, I001
-from cocobandits.experiments.figures.registry import draw as draw, figure as figure
+from cocobandits.experiments.figures.drawing import draw as draw, figure as figure

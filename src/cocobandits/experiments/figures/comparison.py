@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from cocobandits.experiments.claims import OURS
 from cocobandits.experiments.figures import drawing
-from cocobandits.experiments.figures.registry import figure
+from cocobandits.experiments.figures.drawing import figure
 from cocobandits.experiments.ranking import rank, share, shared_environments
 from cocobandits.experiments.rules import ALONE
 from cocobandits.runs.results import ORACLE, Results

@@ -8,7 +8,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from cocobandits.experiments.claims import PAPER, STRESS
 from cocobandits.experiments.figures import drawing
-from cocobandits.experiments.figures.registry import figure
+from cocobandits.experiments.figures.drawing import figure
 from cocobandits.experiments.tables import ACCEPTANCE_BAND, find_setting
 from cocobandits.runs.results import Results, Values
 

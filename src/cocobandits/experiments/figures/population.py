@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from cocobandits.experiments.figures import drawing
-from cocobandits.experiments.figures.registry import figure
+from cocobandits.experiments.figures.drawing import figure
 from cocobandits.runs.results import Results, Values
 
 Columns = Mapping[str, Values]

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cocobandits.experiments.estimates import curve, number
 from cocobandits.experiments.figures import drawing
-from cocobandits.experiments.figures.registry import figure
+from cocobandits.experiments.figures.drawing import figure
 from cocobandits.experiments.rules import THIRD_ARM
 from cocobandits.runs.results import ORACLE, Key, Results, Values
 
