@@ -7,12 +7,12 @@ policies or estimators.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from cocobandits.checks import is_number, read_path
-from cocobandits.errors import InputError, StorageError, UnknownNameError
+from cocobandits.errors import InputError, StorageError
 from cocobandits.logs.files import import_arrow, replace_file, writer_for
 from cocobandits.types import Status
 
@@ -23,32 +23,45 @@ ContextValue = float | str | bool | None
 Kind = Literal["number", "truth", "text"]
 
 STATUSES: tuple[str, ...] = get_args(Status)
-_ARM_SENTENCES = {
-    "probability": "Probability with which arm {name!r} was to be chosen, after floors.",
-    "weight": "Probability that the policy itself gave arm {name!r}, before floors.",
-    "eligible": "Whether arm {name!r} could be chosen.",
-}
 # Said of columns of texts.
 _APOSTROPHE = "In CSV, an apostrophe precedes a text that a spreadsheet would take for a formula."
+# Fields of a row that are columns → name of Arrow's type, and what they hold.
+_COLUMNS = {
+    "decision": ("string", "Id of the decision; rows are in the order of decisions."),
+    "user": ("string", f"Id of the user that the decision was made for. {_APOSTROPHE}"),
+    "user_step": ("int64", "Number of earlier decisions for the same user."),
+    "arm": ("string", f"Arm that was chosen. {_APOSTROPHE}"),
+    "probability": ("float64", "Probability of the chosen arm, after floors."),
+    "draw": ("float64", "Uniform number that chose the arm."),
+    "reward": ("float64", "Reward of the decision; missing if there is none."),
+    "status": ("string", f"One of {', '.join(STATUSES)}."),
+    "is_withdrawn": ("bool_", "Whether the user has withdrawn since."),
+}
+# Fields with a column per arm → start of its name, type, value of an arm that was added later, and
+# what it holds.
+_ARM_COLUMNS: dict[str, tuple[str, str, Any, str]] = {
+    "probabilities": (
+        "probability",
+        "float64",
+        0.0,
+        "Probability with which arm {!r} was to be chosen, after floors.",
+    ),
+    "weights": (
+        "weight",
+        "float64",
+        0.0,
+        "Probability that the policy itself gave arm {!r}, before floors.",
+    ),
+    "eligible": ("eligible", "bool_", False, "Whether arm {!r} could be chosen."),
+}
+_FEATURE_TYPES = {"number": "float64", "truth": "bool_", "text": "string", None: "float64"}
 
 
 class LogRow(NamedTuple):
-    """One decision; arms that were added later may be missing at the end of the tuples.
+    """One decision; `_COLUMNS` and `_ARM_COLUMNS` say what the fields hold.
 
-    Attributes:
-        decision: its id.
-        user: who is served.
-        user_step: how many earlier decisions that user had.
-        arm: the arm that was chosen.
-        probability: of the chosen arm, after floors.
-        draw: the uniform number that chose the arm.
-        reward: None if there is none.
-        status: one of `STATUSES`.
-        is_withdrawn: whether the user has withdrawn since.
-        probabilities: of every arm, after floors.
-        weights: probabilities that the policy gave, before floors.
-        eligible: whether each arm could be chosen.
-        context: feature → value; None, or no entry, if it is not known.
+    Arms that were added later may be missing at the end of the tuples. A feature of the context
+    that is not known is None, or absent.
     """
 
     decision: str
@@ -66,14 +79,6 @@ class LogRow(NamedTuple):
     context: dict[str, ContextValue]
 
 
-class _Column(NamedTuple):
-    name: str
-    type: Any
-    values: list[Any]
-    sentence: str
-    is_nullable: bool = False
-
-
 def build_log(
     arms: Sequence[str],
     features: Sequence[str],
@@ -87,25 +92,37 @@ def build_log(
 
     Raises:
         ConfigurationError: pyarrow is not installed.
-        InputError: a row has too many arms or no known status, or a feature mixes types.
-        UnknownNameError: a row names an arm or a feature that is not listed.
+        InputError: a feature mixes types.
     """
-    pa = import_arrow()
-    listed = list(rows)
-    for row in listed:
-        _check_row(row, arms, features)
-    columns = [
-        *_decision_columns(pa, listed),
-        *_arm_columns(pa, arms, listed),
-        *(_feature_column(pa, name, listed) for name in features),
-    ]
-    dictionary = json.dumps({column.name: column.sentence for column in columns})
-    schema = pa.schema(
-        [pa.field(column.name, column.type, column.is_nullable) for column in columns],
-        metadata={**metadata, "data_dictionary": dictionary},
-    )
-    arrays = [pa.array(column.values, column.type) for column in columns]
+    pa, listed = import_arrow(), list(rows)
+    made, dictionary = [], {}
+    for name, kind, values, sentence in _columns(arms, features, listed):
+        column_type = getattr(pa, kind)()
+        is_nullable = name == "reward" or name.startswith("context.")
+        made.append((pa.field(name, column_type, is_nullable), pa.array(values, column_type)))
+        dictionary[name] = sentence
+    fields, arrays = zip(*made, strict=True)
+    schema = pa.schema(fields, {**metadata, "data_dictionary": json.dumps(dictionary)})
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _columns(
+    arms: Sequence[str], features: Sequence[str], rows: list[LogRow]
+) -> Iterator[tuple[str, str, list[Any], str]]:
+    """List names, types, values and sentences of all columns."""
+    for name, (kind, sentence) in _COLUMNS.items():
+        yield name, kind, [getattr(row, name) for row in rows], sentence
+    for field, (name, kind, absent, sentence) in _ARM_COLUMNS.items():
+        given = [getattr(row, field) for row in rows]
+        for place, arm in enumerate(arms):
+            values = [each[place] if place < len(each) else absent for each in given]
+            yield f"{name}.{arm}", kind, values, sentence.format(arm)
+    for name in features:
+        values = [row.context.get(name) for row in rows]
+        found = kind_of(name, values)
+        sentence = f"Context feature {name!r} of the user; missing if it is not known."
+        sentence += f" {_APOSTROPHE}" if found == "text" else ""
+        yield f"context.{name}", _FEATURE_TYPES[found], values, sentence
 
 
 def write_log(table: "pa.Table", path: str | PathLike[str]) -> None:
@@ -153,70 +170,3 @@ def _kind_of_value(value: object) -> Kind | None:
     if isinstance(value, str):
         return "text"
     return "number" if is_number(value) else None
-
-
-def _check_row(row: LogRow, arms: Sequence[str], features: Sequence[str]) -> None:
-    if row.arm not in arms:
-        raise UnknownNameError("arm", row.arm, arms, "List every arm that was ever chosen.")
-    for name in row.context:
-        if name not in features:
-            raise UnknownNameError("feature", name, features, "List every feature of the context.")
-    if row.status not in STATUSES:
-        raise InputError(
-            f"Expected one of {list(STATUSES)}; got status={row.status!r} for decision="
-            f"{row.decision!r}. Use one of these."
-        )
-    most = max(map(len, (row.probabilities, row.weights, row.eligible)))
-    if most > len(arms):
-        raise InputError(
-            f"Expected at most {len(arms)} values, one per arm; got {most} for decision="
-            f"{row.decision!r}. List all arms."
-        )
-
-
-def _decision_columns(pa: Any, rows: list[LogRow]) -> list[_Column]:
-    number, text, truth = pa.float64(), pa.string(), pa.bool_()
-    described = [
-        ("decision", text, "Id of the decision; rows are in the order of decisions."),
-        ("user", text, f"Id of the user that the decision was made for. {_APOSTROPHE}"),
-        ("user_step", pa.int64(), "Number of earlier decisions for the same user."),
-        ("arm", text, f"Arm that was chosen. {_APOSTROPHE}"),
-        ("probability", number, "Probability of the chosen arm, after floors."),
-        ("draw", number, "Uniform number that chose the arm."),
-        ("reward", number, "Reward of the decision; missing if there is none."),
-        ("status", text, f"One of {', '.join(STATUSES)}."),
-        ("is_withdrawn", truth, "Whether the user has withdrawn since."),
-    ]
-    return [
-        _Column(name, kind, [getattr(row, name) for row in rows], sentence, name == "reward")
-        for name, kind, sentence in described
-    ]
-
-
-def _arm_columns(pa: Any, arms: Sequence[str], rows: list[LogRow]) -> list[_Column]:
-    number, truth = pa.float64(), pa.bool_()
-    described: list[tuple[str, Any, list[Any], Any]] = [
-        ("probability", number, [row.probabilities for row in rows], 0.0),
-        ("weight", number, [row.weights for row in rows], 0.0),
-        ("eligible", truth, [row.eligible for row in rows], False),
-    ]
-    return [
-        _Column(
-            f"{name}.{arm}",
-            kind,
-            [given[place] if place < len(given) else absent for given in column],
-            _ARM_SENTENCES[name].format(name=arm),
-        )
-        for name, kind, column, absent in described
-        for place, arm in enumerate(arms)
-    ]
-
-
-def _feature_column(pa: Any, name: str, rows: list[LogRow]) -> _Column:
-    values = [row.context.get(name) for row in rows]
-    types = {"number": pa.float64(), "truth": pa.bool_(), "text": pa.string()}
-    kind = kind_of(name, values) or "number"
-    sentence = f"Context feature {name!r} of the user; missing if it is not known."
-    if kind == "text":
-        sentence = f"{sentence} {_APOSTROPHE}"
-    return _Column(f"context.{name}", types[kind], values, sentence, True)

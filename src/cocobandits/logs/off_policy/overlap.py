@@ -57,33 +57,26 @@ class Overlap:
         """Whether estimates can be trusted: "good", "thin", or "none" at all."""
         if self.effective_users < LEAST_USERS or self.unsupported_share > MOST_UNSUPPORTED:
             return "none"
-        is_good = (
-            self.effective_users >= GOOD_USERS
-            and 1 / MOST_MEAN_WEIGHT <= self.mean_weight <= MOST_MEAN_WEIGHT
-            and self.top_share <= GOOD_TOP_SHARE
-            and self.unsupported_share <= GOOD_UNSUPPORTED
-        )
-        return "good" if is_good else "thin"
+        return "thin" if self._faults() or self.unsupported_share > GOOD_UNSUPPORTED else "good"
 
     @property
     def warning(self) -> str | None:
         """What is wrong and what to do about it; None if nothing is."""
-        faults = self._faults()
+        faults, is_known = self._faults(), self.verdict != "none"
+        if self.unsupported_share > _NOTHING:
+            share = 100 * self.unsupported_share
+            missed = f"{share:.3g} % of what the target plays had probability zero"
+            faults.insert(0, f"{missed} ({_COUNTED})" if is_known else missed)
         if not faults:
             return None
-        is_known = self.verdict != "none"
-        if is_known and self.unsupported_share > _NOTHING:
-            faults[0] += f" ({_COUNTED})"
         start = (
             "Take the estimates with care" if is_known else "The log says nothing of this target"
         )
         return f"{start}: {'; '.join(faults)}. {_REMEDY}"
 
     def _faults(self) -> list[str]:
+        """List what is wrong with the weights themselves."""
         faults = []
-        if self.unsupported_share > _NOTHING:
-            share = 100 * self.unsupported_share
-            faults.append(f"{share:.3g} % of what the target plays had probability zero")
         if self.effective_users < GOOD_USERS:
             faults.append(f"effectively {self.effective_users:.1f} users count")
         if not 1 / MOST_MEAN_WEIGHT <= self.mean_weight <= MOST_MEAN_WEIGHT:

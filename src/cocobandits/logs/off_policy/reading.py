@@ -5,8 +5,7 @@ dictionary of lists. Only decisions with a reward, of users who have not withdra
 """
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -67,10 +66,10 @@ def read_decisions(table: Any) -> LoggedDecisions:
     """
     whole = _as_table(table)
     arms = _arms_of(whole)
-    status, is_withdrawn = _texts(whole, "status"), _truths(whole, "is_withdrawn")
-    is_kept = (status == "rewarded") & ~is_withdrawn
+    is_rewarded = _column(whole, "status", "string") == "rewarded"
+    is_kept = is_rewarded & ~_column(whole, "is_withdrawn", "bool")
     kept = whole.filter(import_arrow().array(is_kept))
-    users = np.unique(_texts(kept, "user"), return_inverse=True)
+    users = np.unique(_column(kept, "user", "string"), return_inverse=True)
     if len(users[0]) < 2:
         raise InputError(
             f"Expected rewards of at least two users; got num_users={len(users[0])} in a log of "
@@ -80,13 +79,13 @@ def read_decisions(table: Any) -> LoggedDecisions:
         arms,
         users[1],
         _chosen(kept, arms),
-        _numbers(kept, "probability"),
-        np.stack([_numbers(kept, _ARM + arm) for arm in arms], axis=1),
-        _numbers(kept, "reward"),
+        _column(kept, "probability", "float64"),
+        np.stack([_column(kept, _ARM + arm, "float64") for arm in arms], axis=1),
+        _column(kept, "reward", "float64"),
         _contexts(kept),
         len(whole) - len(kept),
     )
-    _check(logged, np.stack([_truths(kept, _ELIGIBLE + arm) for arm in arms], axis=1))
+    _check(logged, np.stack([_column(kept, _ELIGIBLE + arm, "bool") for arm in arms], axis=1))
     return logged
 
 
@@ -121,7 +120,7 @@ def _chosen(table: "pa.Table", arms: tuple[str, ...]) -> Numbers:
     numbers = {arm: number for number, arm in enumerate(arms)}
     # In CSV, the arm "-1" of the column "probability.-1" is written as "'-1".
     numbers = {without_formula(arm): number for arm, number in numbers.items()} | numbers
-    named = _texts(table, "arm")
+    named = _column(table, "arm", "string")
     for arm in np.unique(named):
         if arm not in numbers:
             raise UnknownNameError(
@@ -142,32 +141,18 @@ def _contexts(table: "pa.Table") -> dict[str, list[Any]]:
     }
 
 
-def _texts(table: "pa.Table", name: str) -> Array:
-    is_nested = import_arrow().types.is_nested
-    return _column(table, name, "string", "texts", lambda kind: not is_nested(kind))
-
-
-def _numbers(table: "pa.Table", name: str) -> PerDecision:
-    types = import_arrow().types
-    return _column(
-        table,
-        name,
-        "float64",
-        "finite numbers",
-        lambda kind: types.is_floating(kind) or types.is_integer(kind),
-    )
-
-
-def _truths(table: "pa.Table", name: str) -> Bool[Array, " decision"]:
-    return _column(table, name, "bool", "truth values", import_arrow().types.is_boolean)
-
-
-def _column(
-    table: "pa.Table", name: str, kind: str, meaning: str, is_fitting: Callable[[Any], bool]
-) -> Array:
-    column = table.column(name)
-    # Arrow would read numbers out of texts, but then it could not tell categories from numbers.
-    is_readable = column.null_count == 0 and (len(column) == 0 or is_fitting(column.type))
+def _column(table: "pa.Table", name: str, kind: Literal["string", "float64", "bool"]) -> Array:
+    """Read a column; Arrow would read numbers out of texts, and hide what is no category."""
+    column, types = table.column(name), import_arrow().types
+    meaning, is_fitting = {
+        "string": ("texts", not types.is_nested(column.type)),
+        "float64": (
+            "finite numbers",
+            types.is_floating(column.type) or types.is_integer(column.type),
+        ),
+        "bool": ("truth values", types.is_boolean(column.type)),
+    }[kind]
+    is_readable = column.null_count == 0 and (len(column) == 0 or is_fitting)
     values = column.cast(kind).to_numpy() if is_readable else np.zeros(0)
     if not is_readable or (kind == "float64" and not np.all(np.isfinite(values))):
         raise InputError(

@@ -99,14 +99,10 @@ class OffPolicyReport:
 
 
 def evaluate_log(table: Any, target: Target, seed: int = 0) -> OffPolicyReport:
-    """Estimate what a target would have earned per decision.
+    """Estimate what a target would have earned per decision, as `Study.evaluate` does.
 
-    Args:
-        table: the log, from `build_log` or read back from a file; also a data frame or a
-            dictionary of columns.
-        target: an arm that is always played, a mapping from arm to probability, or a function from
-            a context to one of these; a missing feature is None.
-        seed: deals users to the folds of the reward model.
+    The table is the log, from `build_log` or read back from a file; also a data frame or a
+    dictionary of columns.
 
     Raises:
         ConfigurationError: pyarrow is not installed.
@@ -118,13 +114,10 @@ def evaluate_log(table: Any, target: Target, seed: int = 0) -> OffPolicyReport:
     shares = target_probabilities(target, logged)
     weights = _of_chosen(shares, logged) / logged.probability
     overlap = measure_overlap(logged, shares, weights)
-    ips, snips, dr = UNKNOWN, UNKNOWN, UNKNOWN
-    if overlap.verdict != "none":
-        ips, snips, dr = _estimate(logged, shares, weights, seed)
+    is_known = overlap.verdict != "none"
+    estimates = _estimate(logged, shares, weights, seed) if is_known else (UNKNOWN,) * 3
     return OffPolicyReport(
-        ips,
-        snips,
-        dr,
+        *estimates,
         overlap,
         len(logged.rewards),
         logged.num_users,
