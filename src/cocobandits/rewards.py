@@ -37,17 +37,26 @@ class Rewards(ABC):
     Attributes:
         name: of the kind.
         kind: the likelihood that models use.
-        range: where arm means lie.
         noise: standard deviation of a reward around its arm mean; None if it is learned, or does
             not apply.
-        limits: a reward outside is refused.
         maximise: whether higher rewards are better.
     """
 
     name: ClassVar[str]
     kind: ClassVar[RewardKind]
+    _bounded_by: ClassVar[str] = "range"
     noise: float | None
     maximise: bool
+
+    def __post_init__(self) -> None:
+        low, high = as_scale("rewards", self.range)
+        if not is_truth(self.maximise):
+            raise ConfigurationError(
+                f"Expected True or False; got maximise={self.maximise!r}. Use False if lower "
+                "rewards are better."
+            )
+        if self.noise is not None:
+            _check_noise(self.noise, high - low)
 
     @property
     @abstractmethod
@@ -107,14 +116,11 @@ class Rewards(ABC):
         lowest, highest = self.bounds
         if not lowest <= value <= highest:
             raise InputError(
-                f"Expected a reward from {lowest:g} to {highest:g} ({self._why_bounded}); got "
-                f"reward={reward!r}. Check its unit, or start a new study with wider ones."
+                f"Expected a reward from {lowest:g} to {highest:g} (the {self._bounded_by} of this "
+                f"study's rewards); got reward={reward!r}. Check its unit, or start a new study "
+                "with wider ones."
             )
         return value
-
-    @property
-    def _why_bounded(self) -> str:
-        return "the range of this study's rewards"
 
     @abstractmethod
     def draw_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -124,28 +130,23 @@ class Rewards(ABC):
         """Make rewards of arm means and noise."""
         return arm_means + noise
 
-    def _check(self) -> None:
-        """Refuse a range, noise or direction that makes no sense.
 
-        Raises:
-            ConfigurationError: one of them does not.
-        """
-        low, high = as_scale("rewards", self.range)
-        if not is_truth(self.maximise):
-            raise ConfigurationError(
-                f"Expected True or False; got maximise={self.maximise!r}. Use False if lower "
-                "rewards are better."
-            )
-        if self.noise is not None:
-            _check_noise(self.noise, high - low)
-
-
+@dataclass(frozen=True)
 class _Ranged(Rewards):
     """Rewards with a declared range and noise around the arm mean."""
 
     kind: ClassVar[RewardKind] = "gaussian"
     low: float
     high: float
+    noise: float | None = None
+
+    def __post_init__(self) -> None:
+        # Plain floats can be stored.
+        for name in ("low", "high", "noise"):
+            value = getattr(self, name)
+            if is_number(value):
+                object.__setattr__(self, name, float(value))
+        super().__post_init__()
 
     @property
     def range(self) -> tuple[float, float]:
@@ -165,14 +166,6 @@ class _Ranged(Rewards):
             )
         return self.noise * generator.normal(size=shape)
 
-    def _freeze(self, *names: str) -> None:
-        """Turn numbers into plain floats, which can be stored."""
-        for name in names:
-            value = getattr(self, name)
-            if is_number(value):
-                object.__setattr__(self, name, float(value))
-        self._check()
-
 
 @dataclass(frozen=True)
 class Gaussian(_Ranged):
@@ -190,14 +183,12 @@ class Gaussian(_Ranged):
     """
 
     name: ClassVar[str] = "gaussian"
-    low: float
-    high: float
-    noise: float | None = None
+    _bounded_by: ClassVar[str] = "limits"
     limits: tuple[float, float] | None = None
     maximise: bool = True
 
     def __post_init__(self) -> None:
-        self._freeze("low", "high", "noise")
+        super().__post_init__()
         if self.limits is None:
             return
         lowest, highest = as_range("limits", self.limits)
@@ -222,10 +213,6 @@ class Gaussian(_Ranged):
         margin = width / 2 if self.noise is None else MOST_DEVIATIONS * self.noise
         return self.low - margin, self.high + margin
 
-    @property
-    def _why_bounded(self) -> str:
-        return "the limits of this study's rewards"
-
 
 @dataclass(frozen=True)
 class Bounded(_Ranged):
@@ -241,13 +228,7 @@ class Bounded(_Ranged):
     """
 
     name: ClassVar[str] = "bounded"
-    low: float
-    high: float
-    noise: float | None = None
     maximise: bool = True
-
-    def __post_init__(self) -> None:
-        self._freeze("low", "high", "noise")
 
 
 @dataclass(frozen=True)
@@ -265,9 +246,6 @@ class Bernoulli(Rewards):
     kind: ClassVar[RewardKind] = "bernoulli"
     noise: ClassVar[None] = None  # type: ignore[misc]
     maximise: bool = True
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @property
     def range(self) -> tuple[float, float]:

@@ -66,11 +66,10 @@ class ProcessMover:
         return self._queue.submit(self._compute, request)
 
     def _compute(self, request: bytes) -> Moved:
-        answer = self._ask(request)
+        answer = _unpacked(self._ask(request))
         if isinstance(answer, BaseException):
             raise answer
-        state, info = _unpacked(answer)
-        return state, info
+        return answer
 
     def _ask(self, request: bytes) -> Any:
         for _ in range(_NUM_TRIES):
