@@ -146,6 +146,20 @@ def plain_name(value: Any) -> Any:
     return str.__str__(value) if isinstance(value, str) else value
 
 
+def read_name(words: str, field: str, value: object, remedy: str) -> str:
+    """Read the name of a user, an arm or a request.
+
+    Raises:
+        InputError: it is refused.
+    """
+    if is_name(value):
+        return str(plain_name(value))
+    raise InputError(
+        f"Expected {words} of 1 to {MOST_CHARACTERS} characters; got {field}={brief(value)}. "
+        f"{remedy}"
+    )
+
+
 def read_path(name: str, value: object) -> Path:
     """Read a path that is given as text or as an `os.PathLike`.
 
@@ -186,9 +200,14 @@ def as_range(name: str, given: object) -> tuple[float, float]:
     Raises:
         ConfigurationError: it is no range.
     """
-    pair: Any = tuple(given) if isinstance(given, list) else given
-    check_range(name, pair)
-    return float(pair[0]), float(pair[1])
+    if isinstance(given, list | tuple) and len(given) == 2:
+        low, high = given
+        if is_number(low) and is_number(high) and -math.inf < low < high < math.inf:
+            return float(low), float(high)
+    raise ConfigurationError(
+        f"Expected two finite numbers, the smaller first; got {name}={given!r}. "
+        "Give for example (-2.0, 2.0)."
+    )
 
 
 def as_scale(name: str, given: object) -> tuple[float, float]:
@@ -207,19 +226,3 @@ def as_scale(name: str, given: object) -> tuple[float, float]:
             f"{name}={(low, high)}. Choose another unit, or count from another zero."
         )
     return low, high
-
-
-def check_range(name: str, given: object) -> None:
-    """Refuse what is not two finite numbers, the smaller first.
-
-    Raises:
-        ConfigurationError: it is not.
-    """
-    if isinstance(given, tuple) and len(given) == 2:
-        low, high = given
-        if is_number(low) and is_number(high) and -math.inf < low < high < math.inf:
-            return
-    raise ConfigurationError(
-        f"Expected two finite numbers, the smaller first; got {name}={given!r}. "
-        "Give for example (-2.0, 2.0)."
-    )

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest, norm
 
-from cocobandits.study.completion import NUM_POINTS, Completion, _order
+from cocobandits.study.users import NUM_POINTS, Completion, _order
 
 NAN = math.nan
 MIDDLES = (np.arange(NUM_POINTS) + 0.5) / NUM_POINTS

@@ -6,8 +6,8 @@ import pytest
 
 from cocobandits import Gaussian, LogDensity, Study
 from cocobandits.errors import ConfigurationError, ConflictError, InputError, UnknownNameError
-from cocobandits.study.completion import NUM_POINTS
 from cocobandits.study.context import Feature
+from cocobandits.study.users import NUM_POINTS
 from support.designs import small
 
 SMALL = {

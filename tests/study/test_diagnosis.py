@@ -99,7 +99,7 @@ def test_mixed_model_in_use_is_held_to_its_own_predictions(policy):
         arm = study.design.arms.index(study.decide(user).arm)
         context, statistics = users_of(study).of(study.users.index(user))
         belief = study._learner.policy._belief(study._learner.state, (context, statistics))
-        reward = study.design.standardise(value)
+        reward = study.design.rewards.standardise(value)
         expected += math.log(belief.predictive(jnp.array([reward]))[arm, 0])
         study.reward(study.decide(user).id, value)
     found = compare(study.design, users_of(study), {"nonparametric": 0.0}).log_evidences["gaussian"]

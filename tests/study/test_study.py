@@ -316,8 +316,9 @@ def test_a_million_earlier_decisions_add_no_work():
 
     few = min(num_calls() for _ in range(5))
     state = study._state
-    state.decisions.extend([state.decisions[-1]] * 1_000_000)
-    state.statuses.extend(["closed"] * 1_000_000)
+    others = [f"other-{number}" for number in range(1_000_000)]
+    state.decisions |= dict.fromkeys(others, next(iter(state.decisions.values())))
+    state.statuses |= dict.fromkeys(others, "closed")
     assert study.num_decisions > 1_000_000
     assert min(num_calls() for _ in range(5)) <= few + 10
 

@@ -36,7 +36,7 @@ class Evaluation:
 
     def _serve(self, priors: list[Belief], design: StudyDesign) -> float:
         batch, means = self._batch, self._batch.cohort.arm_means
-        rewards = (batch.rewards - design.centre) * design.scale
+        rewards = (batch.rewards - design.rewards.centre) * design.rewards.scale
         arms = np.zeros(batch.draws.shape, dtype=int)
         for alike in _alike(priors):
             some = [priors[number] for number in alike]

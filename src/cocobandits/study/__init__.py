@@ -4,8 +4,8 @@ from cocobandits.study.description import Description
 from cocobandits.study.explanation import ArmExplanation, Explanation, Uncertainty
 from cocobandits.study.population import Population
 from cocobandits.study.queries import Decision
+from cocobandits.study.replay import Difference
 from cocobandits.study.study import Study
-from cocobandits.study.verification import Difference
 
 __all__ = [
     "ArmExplanation",

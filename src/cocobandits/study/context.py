@@ -8,7 +8,6 @@ missing. It can be shown again exactly as it was given.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -64,15 +63,6 @@ class Feature:
             f"Expected a range (low, high), a list of at least two category names, or bool; got "
             f"{name}={declared!r}. Write for example (18, 90), ['low', 'high'], or bool."
         )
-
-    @classmethod
-    def from_plain(cls, item: dict[str, Any]) -> "Feature":
-        """Read a feature that was written as a mapping of its fields."""
-        lists = {
-            "range": item["range"] and tuple(item["range"]),
-            "categories": tuple(item["categories"]),
-        }
-        return cls(**item | lists)
 
     @property
     def num_categories(self) -> int | None:

@@ -97,9 +97,9 @@ def describe(state: StudyState) -> Description:
         design.rewards,
         design.policy.name,
         _model(design),
-        len(users) - len(users.withdrawn),
+        len(users.enrolled),
         len(state.decisions),
-        state.statuses.count("rewarded"),
+        list(state.statuses.values()).count("rewarded"),
     )
 
 

@@ -17,11 +17,7 @@ from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import from_plain, to_plain
 from cocobandits.policies.registry import find_policy
 from cocobandits.rewards import STANDARD_RANGE, Rewards, check_rewards
-from cocobandits.study.context import (
-    ContextDeclaration,
-    Feature,
-)
-from cocobandits.types import FloatVector
+from cocobandits.study.context import ContextDeclaration, Feature
 
 Floor = float | Mapping[str, float]
 
@@ -121,7 +117,10 @@ class StudyDesign:
             ConfigurationError: a part of it is refused.
             UnknownNameError: the policy is from outside the package, and not among `policies`.
         """
-        features = tuple(Feature.from_plain(each) for each in item["features"])
+        frozen = (
+            {name: freeze(value) for name, value in each.items()} for each in item["features"]
+        )
+        features = tuple(Feature(**each) for each in frozen)
         settings = from_plain(item["rewards"]), from_plain(item["policy"], policies)
         floor, added = freeze(item["floor"]), freeze(item["added"])
         return cls(tuple(item["arms"]), features, *settings, item["seed"], floor, added)
@@ -139,19 +138,9 @@ class StudyDesign:
         return (self.floor,) * len(self.arms)
 
     @property
-    def reward_range(self) -> tuple[float, float]:
-        """Where arm means lie."""
-        return self.rewards.range
-
-    @property
     def scale(self) -> float:
         """Standardised units per unit of reward."""
         return self.rewards.scale
-
-    @property
-    def centre(self) -> float:
-        """The reward that standardised units call zero."""
-        return self.rewards.centre
 
     def with_arm(self, name: str, num_decisions: int) -> "StudyDesign":
         """Add an arm, after this number of decisions.
@@ -161,10 +150,6 @@ class StudyDesign:
         """
         arms = (*self.arms, plain_name(name))
         return replace(self, arms=arms, added=(*self.added, num_decisions))
-
-    def num_arms_at(self, decision: int) -> int:
-        """Count the arms there were when a decision was made."""
-        return self.num_first_arms + sum(number <= decision for number in self.added)
 
     def problem(self) -> Problem:
         """Describe the study to a policy."""
@@ -176,10 +161,6 @@ class StudyDesign:
             self.rewards.kind,
         )
 
-    def first_problem(self) -> Problem:
-        """Describe the study as it started."""
-        return replace(self.problem(), num_arms=self.num_first_arms)
-
     def standardise(self, reward: object) -> float:
         """Translate a reward to standardised units, where more is better.
 
@@ -187,10 +168,6 @@ class StudyDesign:
             InputError: it is not a finite number, or none that this study can have.
         """
         return self.rewards.standardise(reward)
-
-    def restore(self, standardised: FloatVector | float) -> FloatVector | float:
-        """Translate standardised arm means back to the user's units."""
-        return self.rewards.restore(standardised)
 
     def _check_floors(self) -> None:
         if isinstance(self.floor, tuple) and len(self.floor) != self.num_first_arms:

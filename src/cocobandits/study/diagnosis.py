@@ -10,7 +10,7 @@ and its words; changes nothing in a study.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,30 +45,28 @@ LOSING_NATS = 10.0
 # Deviations of a user from the line, in standardised units: a Gaussian population without given
 # settings is averaged over them.
 USER_DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
-# A noise that is not known is averaged over this many values, up to so many prior deviations off.
+# A noise that is not known is averaged over this many values, up to this many prior deviations off.
 _NUM_NOISES, _NOISE_REACH = 341, 8.0
 
-_MEANINGS: dict[Candidate, str] = {
-    "nonparametric": "a population of any shape",
-    "log-density": "a density over a grid of arm means",
-    "mixture": "a mixture of kinds of users",
-    "gaussian": "users with Gaussian deviations from a line",
-    "no-sharing": "users who have nothing in common",
-}
-# What to check before giving an assumption up, and who assumes the other instead.
-_CHECKS: dict[Candidate, str] = {
-    "nonparametric": "Check that arm means lie inside the range of rewards",
-    "log-density": "Check that arm means lie inside the range of rewards",
-    "mixture": "Check that arm means lie inside the range of rewards",
-    "gaussian": "Check the settings of the policy, above all the user_deviation",
-    "no-sharing": "Check that arm means lie inside the range of rewards",
-}
-_SUCCESSORS: dict[Candidate, str] = {
-    "nonparametric": "policy='coids'",
-    "log-density": "policy=CoIDS(population=LogDensity())",
-    "mixture": "policy=CoIDS(population=Mixture())",
-    "gaussian": "policy='mtts'",
-    "no-sharing": "policy='ind-ts'",
+
+class _Kind(NamedTuple):
+    """A kind of population: its meaning, who assumes it, and what to check before giving it up."""
+
+    meaning: str
+    policy: str
+    check: str = "Check that arm means lie inside the range of rewards"
+
+
+_KINDS: dict[Candidate, _Kind] = {
+    "nonparametric": _Kind("a population of any shape", "'coids'"),
+    "log-density": _Kind("a density over a grid of arm means", "CoIDS(population=LogDensity())"),
+    "mixture": _Kind("a mixture of kinds of users", "CoIDS(population=Mixture())"),
+    "gaussian": _Kind(
+        "users with Gaussian deviations from a line",
+        "'mtts'",
+        "Check the settings of the policy, above all the user_deviation",
+    ),
+    "no-sharing": _Kind("users who have nothing in common", "'ind-ts'"),
 }
 
 
@@ -114,11 +112,11 @@ class Diagnosis:
         """What is wrong and what to do about it; None while the candidate in use is not losing."""
         if self.in_use is None or not self.is_losing:
             return None
+        assumed, best = _KINDS[self.in_use], _KINDS[self.best]
         return (
-            f"policy={self.policy!r} assumes {_MEANINGS[self.in_use]}, but the rewards so far are "
-            f"{self.deficit:.0f} nats more probable under {_MEANINGS[self.best]}. "
-            f"{_CHECKS[self.in_use]}; if all is right, start a new study with "
-            f"{_SUCCESSORS[self.best]}."
+            f"policy={self.policy!r} assumes {assumed.meaning}, but the rewards so far are "
+            f"{self.deficit:.0f} nats more probable under {best.meaning}. {assumed.check}; if all "
+            f"is right, start a new study with policy={best.policy}."
         )
 
     def __str__(self) -> str:

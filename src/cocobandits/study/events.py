@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
+from cocobandits.checks import freeze
 from cocobandits.policies.description import PolicySettings
 from cocobandits.study.context import ContextValue
 from cocobandits.study.design import StudyDesign
@@ -60,17 +61,9 @@ class ContextAdded(Event):
 
 @dataclass(frozen=True)
 class Decided(Event):
-    """An arm was chosen for a user, with the exact probabilities that it was drawn from.
+    """An arm was chosen for a user; `Decision` says what the fields are.
 
-    Attributes:
-        decision: id to refer to it by.
-        user: who is served.
-        arm: what was chosen.
-        eligible: the arms that could be chosen.
-        weights: the policy's own probability of every arm there was, before floors.
-        probabilities: of every arm there was, after floors; zero if it could not be chosen.
-        draw: the uniform number that chose the arm: the first one whose cumulated probability
-            exceeds it.
+    Weights and probabilities are of every arm there was, in their order.
     """
 
     decision: str
@@ -190,10 +183,7 @@ def from_plain(item: Any, policies: Iterable[type[PolicySettings]] = ()) -> Even
     kind = KINDS[values.pop("event")]
     if kind is Started:
         values["design"] = StudyDesign.from_plain(values["design"], policies)
-    for each in fields(kind):
-        value = values[each.name]
-        values[each.name] = tuple(value) if isinstance(value, list) else value
-    event = kind(**values)
+    event = kind(**{each.name: freeze(values[each.name]) for each in fields(kind)})
     check_fields(event)
     return event
 

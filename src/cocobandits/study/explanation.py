@@ -176,22 +176,18 @@ def explain(
     person = weights @ summary.variance
     noise = weights @ _noise_variance(design, summary)
     population = weights @ (summary.mean - mean) ** 2
+    sources = np.stack([noise, person, population], axis=1) / design.rewards.scale**2
     best = weights @ summary.best_probability
     values, cumulative = _average_cumulative(weights, summary)
-    unit = design.scale**2
     arms = {}
     for number, arm in enumerate(design.arms):
         ends = np.interp(_INTERVAL, cumulative[number], values)
-        low, high = sorted(float(design.restore(float(end))) for end in ends)
+        low, high = sorted(float(design.rewards.restore(float(end))) for end in ends)
         arms[arm] = ArmExplanation(
-            float(design.restore(float(mean[number]))),
+            float(design.rewards.restore(float(mean[number]))),
             (low, high),
             float(best[number]),
-            Uncertainty(
-                float(noise[number]) / unit,
-                float(person[number]) / unit,
-                float(population[number]) / unit,
-            ),
+            Uncertainty(*sources[number].tolist()),
             motives.get(number),
             "active" if statuses is None else statuses[arm],
         )
@@ -236,7 +232,7 @@ def motives_of(
         return {}
     columns = np.stack([np.asarray(part) for part in motives], axis=1).tolist()
     return {
-        arm: Motive(regret / design.scale, *others)
+        arm: Motive(regret / design.rewards.scale, *others)
         for arm, (regret, *others) in zip(arms, columns, strict=True)
     }
 
@@ -250,7 +246,7 @@ def summarise_hyperparameters(
     learned: Hyperparameters = readings.values
     columns = {}
     if learned.arm_lengthscale is not None:
-        columns["arm lengthscale"] = learned.arm_lengthscale / design.scale
+        columns["arm lengthscale"] = learned.arm_lengthscale / design.rewards.scale
     if learned.context_lengthscales is not None:
         for number, feature in enumerate(design.features):
             low, high = feature.range or FEATURE_RANGE
@@ -259,7 +255,7 @@ def summarise_hyperparameters(
     if learned.amplitude is not None:
         columns["amplitude"] = learned.amplitude
     if learned.noise is not None:
-        columns["noise"] = learned.noise / design.scale
+        columns["noise"] = learned.noise / design.rewards.scale
     weights = np.exp(np.asarray(readings.log_weights))
     return {name: _quantiles(np.asarray(column), weights) for name, column in columns.items()}
 

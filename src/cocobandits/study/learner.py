@@ -16,16 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cocobandits.errors import NumericalError
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.policies.base import Arms, History, Policy
 from cocobandits.policies.recipe import Moved, Recipe
-from cocobandits.study.completion import Points
 from cocobandits.study.design import StudyDesign
-from cocobandits.types import FloatVector, RngKey, Scalar
+from cocobandits.types import FloatVector, PossibleContext, RngKey, Scalar
 from cocobandits.users.table import Change, UserTable
 
 PURPOSES = {"start": 0, "decide": 1, "update": 2, "diagnose": 3, "arm": 4}
@@ -124,9 +122,9 @@ class Learner:
         weights[list(arms)] = found / found.sum()
         return weights
 
-    def enrolled(self, context: FloatVector | Points) -> "Learner":
+    def enrolled(self, context: PossibleContext) -> "Learner":
         """Add a user without rewards."""
-        users = self.users.append(jnp.asarray(context))
+        users = self.users.append(context)
         return replace(
             self,
             users=users,
@@ -207,7 +205,8 @@ class Learner:
 
 def recipe_of(design: StudyDesign) -> Recipe:
     """Read from a design what a policy is built from."""
-    return Recipe(design.first_problem(), design.policy, len(design.added))
+    first = replace(design.problem(), num_arms=design.num_first_arms)
+    return Recipe(first, design.policy, len(design.added))
 
 
 @jax.jit

@@ -40,7 +40,7 @@ def describe_population(
     marginals, joints = _read_bins(belief, standard, pairs)
     # Where lower rewards are better, bins come in falling order.
     rising = slice(None, None, int(design.rewards.sign))
-    edges = np.asarray(design.restore(np.asarray(standard)))[rising]
+    edges = np.asarray(design.rewards.restore(np.asarray(standard)))[rising]
     width = edges[1] - edges[0]
     names = design.arms
     return Population(

@@ -1,6 +1,8 @@
 """Queries of a study: what was learned, who takes part, and the log. They change nothing."""
 
 from abc import ABC
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,13 +11,13 @@ from cocobandits.errors import UnsupportedError
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.logs.off_policy import OffPolicyReport, evaluate_log, to_open_bandit
 from cocobandits.logs.off_policy.target import Target
-from cocobandits.logs.table import build_log, write_log
+from cocobandits.logs.table import LogRow, build_log, write_log
 from cocobandits.populations.base import Belief
-from cocobandits.study.context import ContextValue, ContextValues, read_context
+from cocobandits.study.context import ContextValue, ContextValues, read_context, show_context
 from cocobandits.study.description import Description, describe
 from cocobandits.study.design import StudyDesign
 from cocobandits.study.diagnosis import Diagnosis, diagnose
-from cocobandits.study.events import ArmStatus, Decided, Event
+from cocobandits.study.events import ArmStatus, Event
 from cocobandits.study.explanation import (
     Explanation,
     explain,
@@ -24,9 +26,8 @@ from cocobandits.study.explanation import (
     summarise_hyperparameters,
 )
 from cocobandits.study.learner import Learner
-from cocobandits.study.log_rows import log_metadata, log_rows
 from cocobandits.study.population import Population, describe_population
-from cocobandits.study.rules import decision_number, find_user
+from cocobandits.study.rules import find_user
 from cocobandits.study.state import StudyState
 
 if TYPE_CHECKING:
@@ -57,22 +58,6 @@ class Decision:
     draw: float
     weights: dict[str, float]
     eligible: tuple[str, ...]
-
-    @classmethod
-    def of(cls, event: Decided, arms: tuple[str, ...]) -> "Decision":
-        """Read an event, with the names of all arms."""
-        present = arms[: len(event.weights)]
-        probabilities = dict(zip(present, event.probabilities, strict=True))
-        weights = dict(zip(present, event.weights, strict=True))
-        return cls(
-            event.decision,
-            event.user,
-            event.arm,
-            probabilities,
-            event.draw,
-            weights,
-            event.eligible,
-        )
 
 
 class Queries(ABC):
@@ -130,16 +115,8 @@ class Queries(ABC):
         Raises:
             UnknownNameError: the user is not enrolled.
         """
-        return self._state.users.show(find_user(self._state, user))
-
-    def decision(self, decision_id: str) -> Decision:
-        """Look up a decision by its id.
-
-        Raises:
-            UnknownNameError: there is no such decision.
-        """
-        made = self._state.decisions[decision_number(self._state, decision_id)]
-        return Decision.of(made, self.design.arms)
+        known = self._state.users.contexts[find_user(self._state, user)]
+        return show_context(self.design.features, known)
 
     def explain(self, user: str) -> Explanation:
         """Say what is believed about each arm for a user, and where the uncertainty comes from.
@@ -230,9 +207,16 @@ class Queries(ABC):
         Raises:
             ConfigurationError: pyarrow is not installed.
         """
-        features = [feature.name for feature in self.design.features]
-        rows = log_rows(self._state)
-        return build_log(self.design.arms, features, rows, log_metadata(self.design))
+        design = self.design
+        features = [feature.name for feature in design.features]
+        metadata = {
+            "policy": design.policy.name,
+            "seed": str(design.seed),
+            "rewards": design.rewards.name,
+            "reward_range": "{!r} to {!r}".format(*design.rewards.range),
+            "better": "higher" if design.rewards.maximise else "lower",
+        }
+        return build_log(design.arms, features, _log_rows(self._state), metadata)
 
     def evaluate(self, target: Target, seed: int = 0) -> OffPolicyReport:
         """Estimate from the log what other choices would have earned per decision.
@@ -242,7 +226,7 @@ class Queries(ABC):
 
         Args:
             target: an arm that is always played, a mapping from arm to probability, or a function
-                from a context to one of these.
+                from a context, in which a missing feature is None, to one of these.
             seed: deals users to the folds of the reward model.
 
         Raises:
@@ -284,3 +268,27 @@ class Queries(ABC):
                 "Use another policy, for example 'coids'."
             )
         return answer
+
+
+def _log_rows(state: StudyState) -> Iterator[LogRow]:
+    """List all decisions in their order, with what is known of their users now."""
+    served: Counter[str] = Counter()
+    arms, features = state.design.arms, state.design.features
+    for made in state.decisions.values():
+        reward = state.rewards.get(made.decision)
+        yield LogRow(
+            made.decision,
+            made.user,
+            served[made.user],
+            made.arm,
+            made.probabilities[arms.index(made.arm)],
+            made.draw,
+            None if reward is None else reward.value,
+            state.statuses[made.decision],
+            made.user in state.users.withdrawn,
+            made.probabilities,
+            made.weights,
+            tuple(arm in made.eligible for arm in arms[: len(made.weights)]),
+            show_context(features, state.users.contexts[state.users.numbers[made.user]]),
+        )
+        served[made.user] += 1

@@ -1,7 +1,8 @@
-"""Folds the events of a study into its state, and refuses those that no study records."""
+"""Folds the events of a study into its state; refuses those that no study records, and verifies."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from cocobandits.errors import CocoError, ConflictError
 from cocobandits.study import events, rules
@@ -9,6 +10,25 @@ from cocobandits.study.events import Event
 from cocobandits.study.state import StudyState
 
 Look = Callable[[StudyState, Event], None]
+
+# What a rule or the fold raises for an event that cannot be.
+_REFUSED = (CocoError, ValueError, TypeError, KeyError, IndexError, AttributeError)
+_COMPARED = ("decision", "arm", "eligible", "weights", "probabilities", "draw")
+_ROUNDING = 1e-9
+_STAMP = ("seq", "at", "request_id", "request")
+_RULES: Mapping[type[Event], Callable[..., Event | None]] = MappingProxyType(
+    {
+        events.Enrolled: rules.enrol,
+        events.ContextAdded: rules.update_context,
+        events.Rewarded: rules.reward,
+        events.Observed: rules.observe,
+        events.Corrected: rules.correct,
+        events.Closed: rules.close,
+        events.Withdrawn: rules.withdraw,
+        events.ArmAdded: rules.add_arm,
+        events.ArmChanged: rules.change_arm,
+    }
+)
 
 
 def fold(past: Iterable[Event], is_learning: bool = True, look: Look | None = None) -> StudyState:
@@ -23,7 +43,7 @@ def fold(past: Iterable[Event], is_learning: bool = True, look: Look | None = No
         ConflictError: they are not the events of a study.
     """
     state = None
-    for number, event in enumerate(listed(past)):
+    for number, event in enumerate(past):
         try:
             events.check_fields(event)
             if state is None:
@@ -59,14 +79,49 @@ def listed(past: Any) -> list[Event]:
         ) from error
 
 
-# What a rule or the fold raises for an event that cannot be.
-_REFUSED = (CocoError, ValueError, TypeError, KeyError, IndexError, AttributeError)
+class Difference(NamedTuple):
+    """A field of a decision that its earlier events do not lead to.
+
+    Attributes:
+        seq: number of the event.
+        field: of the event.
+        recorded, derived: its two values.
+    """
+
+    seq: int
+    field: str
+    recorded: Any
+    derived: Any
+
+
+def verify_events(past: Iterable[Event]) -> tuple[Difference, ...]:
+    """List what differs, bit for bit, from decisions derived from the design and earlier events.
+
+    Neither probabilities nor particles that were stored are used.
+
+    Raises:
+        ConflictError: they are not the events of a study.
+    """
+    found: list[Difference] = []
+
+    def look(state: StudyState, event: Event) -> None:
+        if not isinstance(event, events.Decided):
+            return
+        arms = tuple(state.design.arms.index(arm) for arm in event.eligible)
+        derived = rules.draw_decision(state, state.users.numbers[event.user], arms)
+        for name in _COMPARED:
+            pair = getattr(event, name), getattr(derived, name)
+            if pair[0] != pair[1]:
+                found.append(Difference(event.seq, name, *pair))
+
+    fold(past, look=look)
+    return tuple(found)
 
 
 def _start(event: Event, is_learning: bool) -> StudyState:
     if not isinstance(event, events.Started) or event.seq != 0:
         raise ValueError("the first is no start")
-    return StudyState.start(event, is_learning)
+    return StudyState(event, is_learning)
 
 
 def _check_follows(state: StudyState, event: Event) -> None:
@@ -75,33 +130,25 @@ def _check_follows(state: StudyState, event: Event) -> None:
         raise ValueError(f"request_id={event.request_id!r} was answered before")
     if isinstance(event, events.Decided):
         _check_decided(state, event)
-        return
-    rule = _RULES.get(type(event))
-    if rule is not None and _content(rule(state, event)) != _content(event):
-        raise ValueError("the call that it records would not have been accepted")
+    elif type(event) in _RULES:
+        made = _RULES[type(event)](state, **_arguments(state, event))
+        if made is None or _content(made) != _content(event):
+            raise ValueError("the call that it records would not have been accepted")
 
 
-def _context(state: StudyState, event: Any) -> dict[str, Any]:
-    names = (feature.name for feature in state.design.features)
-    return dict(zip(names, event.context, strict=True))
+def _content(event: Event) -> dict[str, Any]:
+    """List what an event says, without its number, time and request."""
+    return {name: value for name, value in vars(event).items() if name not in _STAMP}
 
 
-# Makes an event again from what it says.
-_RULES: dict[type[Event], Callable[[StudyState, Any], Event | None]] = {
-    events.Enrolled: lambda state, each: rules.enrol(state, each.user, _context(state, each)),
-    events.ContextAdded: lambda state, each: rules.update_context(
-        state, each.user, _context(state, each)
-    ),
-    events.Rewarded: lambda state, each: rules.reward(state, each.decision, each.value),
-    events.Observed: lambda state, each: rules.observe(state, each.user, each.arm, each.value),
-    events.Corrected: lambda state, each: rules.correct(state, each.source, each.value),
-    events.Closed: lambda state, each: rules.close(state, each.decision),
-    events.Withdrawn: lambda state, each: rules.withdraw(state, each.user),
-    events.ArmAdded: lambda state, each: rules.add_arm(state, each.arm),
-    events.ArmChanged: lambda state, each: rules.change_arm(
-        state, each.arm, each.status, each.reason
-    ),
-}
+def _arguments(state: StudyState, event: Event) -> dict[str, Any]:
+    """List the arguments of the call that an event records: its content, but for a new id."""
+    given = _content(event)
+    given.pop("observation", None)
+    if "context" in given:
+        names = (feature.name for feature in state.design.features)
+        given["context"] = dict(zip(names, given["context"], strict=True))
+    return given
 
 
 def _check_decided(state: StudyState, event: events.Decided) -> None:
@@ -109,18 +156,12 @@ def _check_decided(state: StudyState, event: events.Decided) -> None:
     active = {state.design.arms[number] for number in state.active}
     if rules.find_user(state, event.user) in state.open:
         raise ValueError("the user has an open decision")
+    if event.decision != rules.next_decision(state):
+        raise ValueError(f"decision={event.decision!r}")
     if not event.eligible or not {event.arm} <= {*event.eligible} <= active:
         raise ValueError("its arms are not active")
     numbers = (*event.weights, *event.probabilities, event.draw)
-    if not all(0 <= number <= 1 + _ROUNDING for number in numbers):
+    num_arms = len(state.design.arms)
+    is_complete = len(event.weights) == len(event.probabilities) == num_arms
+    if not is_complete or not all(0 <= number <= 1 + _ROUNDING for number in numbers):
         raise ValueError("its numbers are no probabilities")
-
-
-def _content(event: Event | None) -> Any:
-    """Return what an event says, without its number, time and request."""
-    plain = None if event is None else events.to_plain(event)
-    return plain and {name: each for name, each in plain.items() if name not in _STAMP}
-
-
-_ROUNDING = 1e-9
-_STAMP = ("seq", "at", "request_id", "request")

@@ -1,38 +1,26 @@
 """What may happen in a study: each rule checks a call and computes its event; None changes nothing.
 
-A rule reads the state and never changes it. Ids of users are personal data: no message lists those
-of others.
+A rule reads the state and never changes it. Its arguments have the names of the event's fields, so
+that an event says which call it records. Ids of users are personal data: no message lists those of
+others.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from cocobandits.checks import MOST_CHARACTERS, is_name, is_utf8, plain_name
+from cocobandits.checks import is_utf8, plain_name, read_name
 from cocobandits.errors import ConflictError, InputError, UnknownNameError, brief
+from cocobandits.study import events
 from cocobandits.study.context import ContextValues, read_context, show_context
 from cocobandits.study.design import check_floor_sum
-from cocobandits.study.events import (
-    ArmAdded,
-    ArmChanged,
-    ArmStatus,
-    Closed,
-    ContextAdded,
-    Corrected,
-    Decided,
-    Enrolled,
-    Observed,
-    Rewarded,
-    Withdrawn,
-)
-from cocobandits.study.state import StudyState, make_id
-from cocobandits.study.users import are_equal
+from cocobandits.study.events import ArmStatus
+from cocobandits.study.state import StudyState
 from cocobandits.types import FloatVector, Truths
 
 _MOST_REASON = 2000
-# First letter of the ids of observations.
-_OBSERVED = "o"
+# First letters of the ids of decisions and of observations.
+_DECIDED, _OBSERVED = "d", "o"
 
 
 def find_user(state: StudyState, user: str) -> int:
@@ -42,39 +30,33 @@ def find_user(state: StudyState, user: str) -> int:
         UnknownNameError: the user is not enrolled, or has withdrawn.
     """
     name = plain_name(user)
-    if name not in state.users:
+    if not isinstance(name, str) or name not in state.users.numbers:
         raise UnknownNameError("user", user, None, "Enrol the user first.")
     if name in state.users.withdrawn:
         remedy = "This user has withdrawn: enrol the person again under another id."
         raise UnknownNameError("user", user, None, remedy)
-    return state.users.number(name)
+    return state.users.numbers[name]
 
 
-def enrol(state: StudyState, user: str, context: ContextValues | None) -> Enrolled | None:
+def enrol(state: StudyState, user: str, context: ContextValues | None) -> events.Enrolled | None:
     """Enrol a user; the same user with the same context again is harmless.
 
     Raises:
-        InputError: the context or the user's name is refused.
-        UnknownNameError: a feature was never declared.
-        ConflictError: the user is enrolled with another context, or has withdrawn.
+        CocoError: as `Study.enrol` says.
     """
-    features, name = state.design.features, plain_name(user)
+    features = state.design.features
     read = read_context(features, {} if context is None else context)
-    if not is_name(name):
-        raise InputError(
-            f"Expected a user id of 1 to {MOST_CHARACTERS} characters; got user={brief(user)}. "
-            "Use a shorter one, or give one."
-        )
+    name = read_name("a user id", "user", user, "Use a shorter one, or give one.")
     if name in state.users.withdrawn:
         raise ConflictError(
             f"Expected a new user; got user={user!r}, who has withdrawn. Enrol the person again "
             "under another id."
         )
-    if name not in state.users:
-        return Enrolled(name, tuple(show_context(features, read).values()))
-    number = state.users.number(name)
-    was_missing = np.isnan(read) & state.users.is_late[number]
-    if not np.all(are_equal(read, state.users.contexts[number]) | was_missing):
+    if name not in state.users.numbers:
+        return events.Enrolled(name, tuple(show_context(features, read).values()))
+    number = state.users.numbers[name]
+    known, is_late = state.users.contexts[number], state.users.is_late[number]
+    if not np.all((read == known) | (np.isnan(read) & (np.isnan(known) | is_late))):
         raise ConflictError(
             f"Expected the context that user={user!r} enrolled with; got "
             f"{show_context(features, read)}. Enrol a second person under another id, or give late "
@@ -83,13 +65,13 @@ def enrol(state: StudyState, user: str, context: ContextValues | None) -> Enroll
     return None
 
 
-def update_context(state: StudyState, user: str, context: ContextValues) -> ContextAdded | None:
+def update_context(
+    state: StudyState, user: str, context: ContextValues
+) -> events.ContextAdded | None:
     """Add values that were missing; None if they are known.
 
     Raises:
-        InputError: a value is refused.
-        ConflictError: another value was recorded.
-        UnknownNameError: the user is not enrolled, or a feature was never declared.
+        CocoError: as `Study.update_context` says.
     """
     features, number = state.design.features, find_user(state, user)
     known, late = state.users.contexts[number], read_context(features, context)
@@ -105,22 +87,33 @@ def update_context(state: StudyState, user: str, context: ContextValues) -> Cont
     added = np.where(np.isnan(known), late, np.nan)
     if np.isnan(added).all():
         return None
-    return ContextAdded(state.users.names[number], tuple(show_context(features, added).values()))
+    return events.ContextAdded(
+        state.users.names[number], tuple(show_context(features, added).values())
+    )
 
 
-def decide(state: StudyState, user: str, eligible: Sequence[str] | None) -> Decided | None:
+def decide(state: StudyState, user: str, eligible: Sequence[str] | None) -> events.Decided | None:
     """Draw an arm for a user; None if a decision is open.
 
     Raises:
-        InputError: none of the eligible arms is active, or they are no list.
-        UnknownNameError: the user is not enrolled, or an arm is not known.
-        NumericalError: the policy's probabilities are not a distribution.
-        ConflictError: no arm is active, or the arm of the open decision is not eligible.
+        CocoError: as `Study.decide` says.
+    """
+    arms = find_arms(state, user, eligible)
+    return None if arms is None else draw_decision(state, find_user(state, user), arms)
+
+
+def find_arms(
+    state: StudyState, user: str, eligible: Sequence[str] | None
+) -> tuple[int, ...] | None:
+    """List the numbers of the arms that can be drawn for a user; None if a decision is open.
+
+    Raises:
+        CocoError: as `Study.decide` says, but for numerical trouble.
     """
     number, names = find_user(state, user), _read_eligible(state, eligible)
     if number not in state.open:
-        return draw_decision(state, number, _available(state, names))
-    made = state.decisions[state.open[number]]
+        return _available(state, names)
+    made = state.open[number]
     if names is not None and made.arm not in names:
         raise ConflictError(
             f"Expected the arm of the open decision to be eligible; got arm={made.arm!r} of "
@@ -130,32 +123,19 @@ def decide(state: StudyState, user: str, eligible: Sequence[str] | None) -> Deci
     return None
 
 
-def check_can_decide(state: StudyState, user: str, eligible: Sequence[str] | None) -> None:
-    """Refuse what `decide` would refuse, but for numerical trouble.
-
-    Raises:
-        InputError, UnknownNameError, ConflictError: as `decide` does.
-    """
-    names = _read_eligible(state, eligible)
-    if find_user(state, user) in state.open:
-        decide(state, user, eligible)
-    else:
-        _available(state, names)
-
-
-def draw_decision(state: StudyState, user: int, arms: tuple[int, ...]) -> Decided:
+def draw_decision(state: StudyState, user: int, arms: tuple[int, ...]) -> events.Decided:
     """Draw one of some arms for a user, from the state and the number of the decision alone.
 
     Raises:
         NumericalError: the policy's probabilities are not a distribution.
     """
-    design, number = state.design, len(state.decisions)
+    design = state.design
     is_available = np.isin(np.arange(len(design.arms)), arms)
     weights = state.learned.weights(user, arms)
     probabilities = raise_to_floors(weights, design.floors, is_available)
-    draw = state.learned.draw(number)
-    return Decided(
-        make_id(number),
+    draw = state.learned.draw(len(state.decisions))
+    return events.Decided(
+        next_decision(state),
         state.users.names[user],
         design.arms[choose_arm(probabilities, draw)],
         tuple(design.arms[arm] for arm in arms),
@@ -165,99 +145,92 @@ def draw_decision(state: StudyState, user: int, arms: tuple[int, ...]) -> Decide
     )
 
 
-def reward(state: StudyState, decision_id: str, value: float) -> Rewarded | None:
+def reward(state: StudyState, decision: str, value: float) -> events.Rewarded | None:
     """Record the first reward of a decision; the same value again is harmless.
 
     Raises:
-        InputError: the value is refused.
-        ConflictError: another value was recorded, or the user has withdrawn.
-        UnknownNameError: there is no such decision.
+        CocoError: as `Study.reward` says.
     """
-    number = _find_live(state, decision_id)
-    state.design.standardise(value)
-    status, known = state.statuses[number], state.rewards.get(decision_id)
+    made = _find_live(state, decision)
+    state.design.rewards.standardise(value)
+    known = state.rewards.get(made.decision)
     if known is not None and known.value == float(value):
         return None
-    if status in ("rewarded", "retracted"):
+    if known is not None:
         raise ConflictError(
-            f"Expected a decision without reward; got decision={decision_id!r}, "
-            f"{_describe(state, number)}. Use correct({decision_id!r}, {value!r}) to replace it."
+            f"Expected a decision without reward; got decision={decision!r}, "
+            f"{_describe(state, made)}. Use correct({decision!r}, {value!r}) to replace it."
         )
-    return Rewarded(make_id(number), float(value))
+    return events.Rewarded(made.decision, float(value))
 
 
-def observe(state: StudyState, user: str, arm: str, value: float) -> Observed:
+def observe(state: StudyState, user: str, arm: str, value: float) -> events.Observed:
     """Record a reward that did not come from a decision of this study.
 
     Raises:
-        InputError: the value is refused.
-        UnknownNameError: the user is not enrolled, or the arm is not known.
+        CocoError: as `Study.observe` says.
     """
     number, name = find_user(state, user), _find_arm(state, arm)
-    state.design.standardise(value)
-    return Observed(
+    state.design.rewards.standardise(value)
+    return events.Observed(
         f"{_OBSERVED}{state.num_observed}", state.users.names[number], name, float(value)
     )
 
 
-def correct(state: StudyState, source: str, value: float | None) -> Corrected | None:
+def correct(state: StudyState, source: str, value: float | None) -> events.Corrected | None:
     """Replace a reward by another value, or take it back; the value it has is harmless.
 
     Raises:
-        InputError: the value is refused.
-        ConflictError: there is nothing to correct yet, or the user has withdrawn.
-        UnknownNameError: there is no such decision or observation.
+        CocoError: as `Study.correct` says.
     """
-    known = state.rewards.get(source) if isinstance(source, str) else None
-    if known is None or not source.startswith(_OBSERVED):
-        number = _find_live(state, source)
+    name = plain_name(source)
+    known = state.rewards.get(name) if isinstance(name, str) else None
+    if known is None:
+        made = _find_live(state, source)
     else:
-        _check_here(state, known.user, source)
+        _check_here(state, state.users.names[known.user], source)
     if value is not None:
-        state.design.standardise(value)
+        state.design.rewards.standardise(value)
     if known is None:
         raise ConflictError(
             f"Expected a decision with a reward; got decision={source!r}, "
-            f"{_describe(state, number)}. Use reward({source!r}, value) first."
+            f"{_describe(state, made)}. Use reward({source!r}, value) first."
         )
     wanted = None if value is None else float(value)
-    return None if wanted == known.value else Corrected(str(source), wanted)
+    return None if wanted == known.value else events.Corrected(name, wanted)
 
 
-def close(state: StudyState, decision_id: str) -> Closed:
+def close(state: StudyState, decision: str) -> events.Closed:
     """Stop waiting for a reward.
 
     Raises:
-        ConflictError: the decision is not open, or the user has withdrawn.
-        UnknownNameError: there is no such decision.
+        CocoError: as `Study.close` says.
     """
-    number = _find_live(state, decision_id)
-    if state.statuses[number] != "open":
+    made = _find_live(state, decision)
+    if state.statuses[made.decision] != "open":
         raise ConflictError(
-            f"Expected an open decision; got decision={decision_id!r}, "
-            f"{_describe(state, number)}. There is nothing to close."
+            f"Expected an open decision; got decision={decision!r}, "
+            f"{_describe(state, made)}. There is nothing to close."
         )
-    return Closed(make_id(number))
+    return events.Closed(made.decision)
 
 
-def withdraw(state: StudyState, user: str) -> Withdrawn:
+def withdraw(state: StudyState, user: str) -> events.Withdrawn:
     """Withdraw a user.
 
     Raises:
-        UnknownNameError: the user is not enrolled.
+        CocoError: as `Study.withdraw` says.
     """
-    return Withdrawn(state.users.names[find_user(state, user)])
+    return events.Withdrawn(state.users.names[find_user(state, user)])
 
 
 def change_arm(
     state: StudyState, arm: str, status: ArmStatus, reason: str = ""
-) -> ArmChanged | None:
+) -> events.ArmChanged | None:
     """Give an arm another status; the one it has is harmless.
 
     Raises:
-        InputError: the reason is no text.
-        ConflictError: the arm was withdrawn for good.
-        UnknownNameError: there is no such arm.
+        CocoError: as `Study.suspend`, `withdraw_arm` and `activate` say.
     """
     name = _find_arm(state, arm)
     if not isinstance(reason, str) or not is_utf8(reason) or len(reason) > _MOST_REASON:
@@ -272,23 +245,16 @@ def change_arm(
             f"Expected an arm that can come back; got arm={arm!r}, which was withdrawn for good. "
             "Add an arm under another name."
         )
-    return ArmChanged(name, status, plain_name(reason))
+    return events.ArmChanged(name, status, plain_name(reason))
 
 
-def add_arm(state: StudyState, arm: str) -> ArmAdded:
+def add_arm(state: StudyState, arm: str) -> events.ArmAdded:
     """Add an arm, the last.
 
     Raises:
-        InputError: the name is refused.
-        ConflictError: there is such an arm.
-        ConfigurationError: floors would leave nothing to choose with.
+        CocoError: as `Study.add_arm` says.
     """
-    name = plain_name(arm)
-    if not is_name(name):
-        raise InputError(
-            f"Expected a name of 1 to {MOST_CHARACTERS} characters; got name={brief(arm)}. "
-            "Give the arm a name."
-        )
+    name = read_name("a name", "name", arm, "Give the arm a name.")
     if name in state.arms:
         raise ConflictError(
             f"Expected a new arm; got name={arm!r}, which is {state.arms[name]}. Use another "
@@ -297,21 +263,26 @@ def add_arm(state: StudyState, arm: str) -> ArmAdded:
     floors = state.design.with_arm(name, len(state.decisions)).floors
     pairs = zip(floors, (*state.arms.values(), "active"), strict=True)
     check_floor_sum(tuple(floor for floor, status in pairs if status != "withdrawn"))
-    return ArmAdded(name)
+    return events.ArmAdded(name)
 
 
-def decision_number(state: StudyState, decision_id: Any) -> int:
-    """Return the number of a decision.
+def next_decision(state: StudyState) -> str:
+    """Return the id of the next decision."""
+    return f"{_DECIDED}{len(state.decisions)}"
+
+
+def find_decision(state: StudyState, decision_id: str) -> events.Decided:
+    """Look up a decision by its id.
 
     Raises:
         UnknownNameError: there is no such decision.
     """
-    number = state.find_decision(decision_id)
-    if number is None:
-        last = [made.decision for made in state.decisions[-1:]]
+    name = plain_name(decision_id)
+    if not isinstance(name, str) or name not in state.decisions:
+        last = list(state.decisions)[-1:]
         remedy = "Use the id that decide() returned (the last is shown)."
         raise UnknownNameError("decision", decision_id, last, remedy)
-    return number
+    return state.decisions[name]
 
 
 def raise_to_floors(
@@ -328,26 +299,26 @@ def choose_arm(probabilities: FloatVector, draw: float) -> int:
     return min(chosen, int(np.flatnonzero(probabilities)[-1]))
 
 
-def _find_live(state: StudyState, decision_id: str) -> int:
-    number = decision_number(state, decision_id)
-    _check_here(state, state.users.number(state.decisions[number].user), decision_id)
-    return number
+def _find_live(state: StudyState, decision_id: str) -> events.Decided:
+    made = find_decision(state, decision_id)
+    _check_here(state, made.user, decision_id)
+    return made
 
 
-def _check_here(state: StudyState, user: int, source: str) -> None:
+def _check_here(state: StudyState, user: str, source: str) -> None:
     """Refuse changes of rewards of a user who has withdrawn."""
-    if state.users.names[user] in state.users.withdrawn:
+    if user in state.users.withdrawn:
         raise ConflictError(
             f"Expected a decision of an enrolled user; got decision={source!r}, whose user has "
             "withdrawn. Nothing more can be recorded for that user."
         )
 
 
-def _describe(state: StudyState, number: int) -> str:
+def _describe(state: StudyState, made: events.Decided) -> str:
     """Say what has become of a decision, within a sentence."""
-    status = state.statuses[number]
+    status = state.statuses[made.decision]
     if status == "rewarded":
-        return f"which has reward {state.rewards[make_id(number)].value!r}"
+        return f"which has reward {state.rewards[made.decision].value!r}"
     return f"which is {status}"
 
 

@@ -1,16 +1,18 @@
 """The learner of a study as plain arrays, and back: it saves the time to learn again."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cocobandits.checks import freeze
 from cocobandits.inference.smc import SmcInfo
 from cocobandits.persistence.archive import UNREADABLE, AnyArray, Snapshot
-from cocobandits.study.completion import NUM_POINTS
 from cocobandits.study.learner import Learner
 from cocobandits.study.state import StudyState
+from cocobandits.study.users import NUM_POINTS
 from cocobandits.users.table import UserTable
 
 
@@ -43,27 +45,23 @@ def restore(state: StudyState, snapshot: Snapshot | None) -> Learner | None:
     try:
         users, policy_state = _fill((users, policy_state), snapshot.arrays)
         counts = snapshot.info["num_events"], snapshot.info["num_updates"], int(users.num_users)
-        if counts != (state.num_events, state.num_updates, len(state.users)):
+        if counts != (state.num_events, state.num_updates, len(state.users.names)):
             return None
-        return Learner(
-            learner.base_key,
-            learner.policy,
-            users,
-            policy_state,
-            learner.is_moving,
-            state.num_updates,
-            _health(snapshot.info["health"]),
+        fields = snapshot.info["health"]
+        health = fields and SmcInfo(**{name: freeze(value) for name, value in fields.items()})
+        return replace(
+            learner,
+            users=users,
+            state=policy_state,
+            num_updates=state.num_updates,
+            health=health,
         )
     except UNREADABLE:
         return None
 
 
 def _fill(template: tuple[UserTable, Any], arrays: list[AnyArray]) -> tuple[UserTable, Any]:
-    """Put arrays in the place of a template's leaves.
-
-    Raises:
-        ValueError: they do not fit.
-    """
+    """Put arrays in the place of a template's leaves; refuse those that do not fit."""
     leaves, structure = jax.tree.flatten(template)
     capacity, grown = (each[0].shape[:1] for each in (leaves, arrays))
     for leaf, array in zip(leaves, arrays, strict=True):
@@ -75,10 +73,3 @@ def _fill(template: tuple[UserTable, Any], arrays: list[AnyArray]) -> tuple[User
             raise ValueError("an array does not fit")
     filled: tuple[UserTable, Any] = jax.tree.unflatten(structure, list(map(jnp.asarray, arrays)))
     return filled
-
-
-def _health(fields: dict[str, object] | None) -> SmcInfo | None:
-    if fields is None:
-        return None
-    stored: dict[str, object] = fields | {"temperatures": tuple(fields["temperatures"])}  # type: ignore[arg-type]
-    return SmcInfo(**stored)  # type: ignore[arg-type]

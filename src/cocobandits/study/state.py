@@ -14,35 +14,15 @@ import numpy as np
 
 from cocobandits.policies.base import History, Step
 from cocobandits.policies.recipe import Moved
-from cocobandits.study.completion import Points
+from cocobandits.study import events
 from cocobandits.study.context import ContextValue
 from cocobandits.study.design import StudyDesign
-from cocobandits.study.events import (
-    Answered,
-    ArmAdded,
-    ArmChanged,
-    ArmStatus,
-    Closed,
-    ContextAdded,
-    Corrected,
-    Decided,
-    Enrolled,
-    Event,
-    MoveMode,
-    MovesAdopted,
-    MovesChanged,
-    Observed,
-    Rewarded,
-    Started,
-    Withdrawn,
-)
+from cocobandits.study.events import ArmStatus, Event, MoveMode
 from cocobandits.study.learner import Learner
 from cocobandits.study.users import Users
 from cocobandits.types import FloatVector, PossibleContext, Status
 from cocobandits.users.statistics import Statistics
-from cocobandits.users.table import Change
-
-_MOST_DIGITS = 18
+from cocobandits.users.table import Change, UserTable
 
 
 class Reward(NamedTuple):
@@ -62,7 +42,7 @@ class Arrival(NamedTuple):
 
 
 class StudyState:
-    """Everything that follows from the events of a study.
+    """Everything that follows from the events of a study, at first from its start.
 
     Attributes:
         design: with the arms that were added.
@@ -71,43 +51,38 @@ class StudyState:
         users: who enrolled.
         arms: arm → status.
         reasons: arm → what was said at its last change.
-        decisions: in their order; their numbers are their ids.
-        statuses: of each decision.
-        open: number of a user → number of the decision that waits for a reward.
+        decisions: by id, in their order.
+        statuses: of each decision, by id.
+        open: number of a user → the decision that waits for a reward.
         rewards: by decision or observation, in the order in which they came.
         arrivals: enrolments and first rewards in their order.
         requests: request id → the event that answered it.
         num_observed: rewards without a decision.
         num_updates: changes of users that were learned.
         num_events: applied so far.
+
+    Raises:
+        ConfigurationError: the policy cannot be built as designed.
     """
 
-    def __init__(self, started: Started, learner: Learner | None) -> None:
+    def __init__(self, started: events.Started, is_learning: bool = True) -> None:
         self.design: StudyDesign = started.design
         self.moves: MoveMode = started.moves
-        self.learner = learner
+        self.learner: Learner | None = None
+        if is_learning:
+            self.learner = Learner.start(self.design, self.moves == "foreground")
         self.users = Users(self.design.features)
         self.arms: dict[str, ArmStatus] = dict.fromkeys(self.design.arms, "active")
         self.reasons = dict.fromkeys(self.design.arms, "")
-        self.decisions: list[Decided] = []
-        self.statuses: list[Status] = []
-        self.open: dict[int, int] = {}
+        self.decisions: dict[str, events.Decided] = {}
+        self.statuses: dict[str, Status] = {}
+        self.open: dict[int, events.Decided] = {}
         self.rewards: dict[str, Reward] = {}
         self.arrivals: list[Arrival] = []
         self.requests: dict[str, Event] = {}
         self.num_observed = 0
         self.num_updates = 0
         self.num_events = 1
-
-    @classmethod
-    def start(cls, started: Started, is_learning: bool = True) -> "StudyState":
-        """Make the state after the first event.
-
-        Raises:
-            ConfigurationError: the policy cannot be built as designed.
-        """
-        is_moving = started.moves == "foreground"
-        return cls(started, Learner.start(started.design, is_moving) if is_learning else None)
 
     @property
     def active(self) -> tuple[int, ...]:
@@ -121,16 +96,6 @@ class StudyState:
         assert self.learner is not None
         return self.learner
 
-    def find_decision(self, decision_id: object) -> int | None:
-        """Return the number of a decision; None if there is none."""
-        digits = decision_id[1:] if isinstance(decision_id, str) else ""
-        # Long digits would take long to read.
-        if len(digits) > _MOST_DIGITS or not (digits.isascii() and digits.isdigit()):
-            return None
-        number = int(digits)
-        is_known = make_id(number) == decision_id and number < len(self.decisions)
-        return number if is_known else None
-
     def apply(  # noqa: PLR0912 - one case for each kind of event
         self, event: Event, moved: Moved | None = None
     ) -> None:
@@ -143,33 +108,32 @@ class StudyState:
         if event.seq != self.num_events:
             raise ValueError(f"event {event.seq} comes after {self.num_events - 1}")
         match event:
-            case Enrolled(user=user, context=values):
+            case events.Enrolled(user=user, context=values):
                 self._enrol(user, self._read(values))
-            case ContextAdded(user=user, context=values):
+            case events.ContextAdded(user=user, context=values):
                 self._add_context(user, self._read(values))
-            case Decided():
+            case events.Decided():
                 self._decide(event)
-            case Answered():
+            case events.Answered():
                 pass
-            case Rewarded(decision=decision, value=value):
+            case events.Rewarded(decision=decision, value=value):
                 self._reward(decision, value)
-            case Observed(observation=name, user=user, arm=arm, value=value):
-                self._add(name, self.users.number(user), self.design.arms.index(arm), value)
+            case events.Observed(observation=name, user=user, arm=arm, value=value):
+                self._add(name, self.users.numbers[user], self.design.arms.index(arm), value)
                 self.num_observed += 1
-            case Corrected(source=source, value=corrected):
+            case events.Corrected(source=source, value=corrected):
                 self._correct(source, corrected)
-            case Closed(decision=decision):
-                self._settle(self._number_of(decision), "closed")
-            case Withdrawn(user=user):
+            case events.Closed(decision=decision):
+                self._settle(decision, "closed")
+            case events.Withdrawn(user=user):
                 self._withdraw(user)
-            case ArmAdded(arm=arm):
+            case events.ArmAdded(arm=arm):
                 self._add_arm(arm)
-            case ArmChanged(arm=arm, status=status, reason=reason):
-                self.arms[self.design.arms[self.design.arms.index(arm)]] = status
-                self.reasons[arm] = reason
-            case MovesAdopted(update=update, is_failed=is_failed):
+            case events.ArmChanged(arm=arm, status=status, reason=reason):
+                self.arms[arm], self.reasons[arm] = status, reason
+            case events.MovesAdopted(update=update, is_failed=is_failed):
                 self._adopt(update, is_failed, moved)
-            case MovesChanged(moves=moves):
+            case events.MovesChanged(moves=moves):
                 self._change_moves(moves)
             case _:
                 raise ValueError(f"{type(event).__name__} after the start")
@@ -190,104 +154,81 @@ class StudyState:
             value = (corrected or {}).get(source, reward.value)
             is_gone = user == without or self.users.names[user] in self.users.withdrawn
             if value is not None and not is_gone:
-                standardised = self.design.standardise(value)
+                standardised = self.design.rewards.standardise(value)
                 steps.append(Step(learner.key("update", update), user, reward.arm, standardised))
         return History(learner.key("start", 0), tuple(steps))
 
     def complete(self, context: FloatVector, number: int | None = None) -> PossibleContext:
         """Standardise a context; what is missing has points."""
-        found: FloatVector | Points = self.users.complete(context, number)
-        return jnp.asarray(found)
+        return jnp.asarray(self.users.complete(context, number))
 
     def _read(self, values: tuple[ContextValue, ...]) -> FloatVector:
         pairs = zip(self.design.features, values, strict=True)
         return np.array([feature.read(value) for feature, value in pairs])
 
-    def _number_of(self, decision_id: str) -> int:
-        number = self.find_decision(decision_id)
-        if number is None:
-            raise ValueError(f"decision={decision_id!r}")
-        return number
-
     def _enrol(self, user: str, context: FloatVector) -> None:
-        number, learner = len(self.users), self.learner
+        number, learner = len(self.users.names), self.learner
         if learner is not None:
-            learner = learner.enrolled(self.users.complete(context, number))
+            learner = learner.enrolled(self.complete(context, number))
         self.users.add(user, context)
         self.learner = learner
         self.arrivals.append(Arrival(number))
 
     def _add_context(self, user: str, late: FloatVector) -> None:
-        number = self.users.number(user)
-        filled = self.users.filled(number, late)
+        number = self.users.numbers[user]
+        known = self.users.contexts[number]
+        filled = np.where(np.isnan(known), late, known)
 
-        def change(learner: Learner) -> Learner:
-            table, context = learner.users, self.complete(filled, number)
-            changed = Change.of(table, number, table.of(number)[1], context)
-            return learner.updated(changed, self.history)
+        def change(table: UserTable) -> Change:
+            return Change.of(table, number, table.of(number)[1], self.complete(filled, number))
 
-        self._learn(change)
+        self._learn(change, self.history)
         self.users.replace(number, filled)
 
-    def _decide(self, event: Decided) -> None:
-        number, user = len(self.decisions), self.users.number(event.user)
-        num_arms = len(self.design.arms)
-        if not (
-            event.decision == make_id(number)
-            and len(event.weights) == len(event.probabilities) == num_arms
-            and {event.arm, *event.eligible} <= set(self.design.arms)
-        ):
-            raise ValueError(f"decision={event.decision!r}")
-        self.decisions.append(event)
-        self.statuses.append("open")
-        self.open[user] = number
+    def _decide(self, event: events.Decided) -> None:
+        user = self.users.numbers[event.user]
+        self.decisions[event.decision] = self.open[user] = event
+        self.statuses[event.decision] = "open"
 
     def _reward(self, decision: str, value: float) -> None:
-        number = self._number_of(decision)
-        made = self.decisions[number]
-        self._add(decision, self.users.number(made.user), self.design.arms.index(made.arm), value)
-        self._settle(number, "rewarded")
+        made = self.decisions[decision]
+        self._add(decision, self.users.numbers[made.user], self.design.arms.index(made.arm), value)
+        self._settle(decision, "rewarded")
 
     def _add(self, source: str, user: int, arm: int, value: float) -> None:
-        if source in self.rewards:
-            raise ValueError(f"{source!r} has a reward")
-        standardised = self.design.standardise(value)
+        standardised = self.design.rewards.standardise(value)
 
-        def change(learner: Learner) -> Learner:
-            table, context = learner.users, self._context(user)
-            return learner.updated(Change.adding(table, user, arm, standardised, context))
+        def change(table: UserTable) -> Change:
+            return Change.adding(table, user, arm, standardised, self._context(user))
 
         self.arrivals.append(Arrival(user, source, self._learn(change)))
         self.rewards[source] = Reward(user, arm, value)
 
     def _correct(self, source: str, value: float | None) -> None:
         user, arm, before = self.rewards[source]
-        standardise = self.design.standardise
+        standardise = self.design.rewards.standardise
 
-        def change(learner: Learner) -> Learner:
-            statistics = learner.users.of(user)[1]
+        def change(table: UserTable) -> Change:
+            statistics = table.of(user)[1]
             if before is not None:
                 statistics = statistics.remove(arm, standardise(before))
             if value is not None:
                 statistics = statistics.add(arm, standardise(value))
-            changed = Change.of(learner.users, user, statistics, self._context(user))
-            return learner.updated(changed, partial(self.history, {source: value}))
+            return Change.of(table, user, statistics, self._context(user))
 
-        self._learn(change)
+        self._learn(change, partial(self.history, {source: value}))
         self.rewards[source] = Reward(user, arm, value)
-        number = self.find_decision(source)
-        if number is not None:
-            self._settle(number, "retracted" if value is None else "rewarded")
+        if source in self.decisions:
+            self._settle(source, "retracted" if value is None else "rewarded")
 
     def _withdraw(self, user: str) -> None:
-        number = self.users.number(user)
+        number = self.users.numbers[user]
 
-        def change(learner: Learner) -> Learner:
+        def change(table: UserTable) -> Change:
             nothing = Statistics.empty(len(self.design.arms))
-            changed = Change.of(learner.users, number, nothing, self._context(number))
-            return learner.updated(changed, partial(self.history, without=number))
+            return Change.of(table, number, nothing, self._context(number))
 
-        self._learn(change)
+        self._learn(change, partial(self.history, without=number))
         self.users.withdraw(user)
         self.open.pop(number, None)
 
@@ -319,26 +260,25 @@ class StudyState:
             self.learner = replace(self.learner, is_moving=is_moving)
         self.moves = moves
 
-    def _learn(self, change: Callable[[Learner], Learner]) -> int:
+    def _learn(
+        self,
+        change: Callable[[UserTable], Change],
+        history: Callable[[], History] | None = None,
+    ) -> int:
         """Learn a change of a user, and return the number of the update."""
         if self.learner is not None:
-            self.learner = change(self.learner)
+            self.learner = self.learner.updated(change(self.learner.users), history)
         self.num_updates += 1
         return self.num_updates - 1
 
     def _context(self, user: int) -> PossibleContext | None:
         """Bring missing values up to date; None if there are none."""
-        if self.users.is_complete(user):
-            return None
-        return self.complete(self.users.contexts[user], user)
+        context = self.users.contexts[user]
+        return self.complete(context, user) if np.isnan(context).any() else None
 
-    def _settle(self, number: int, status: Status) -> None:
-        self.statuses[number] = status
-        user = self.users.number(self.decisions[number].user)
-        if self.open.get(user) == number:
+    def _settle(self, decision: str, status: Status) -> None:
+        self.statuses[decision] = status
+        made = self.decisions[decision]
+        user = self.users.numbers[made.user]
+        if self.open.get(user) is made:
             del self.open[user]
-
-
-def make_id(number: int) -> str:
-    """Write the id of a decision."""
-    return f"d{number}"

@@ -15,11 +15,12 @@ from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
+from inspect import getmembers_static, isfunction
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
-from cocobandits.checks import MOST_CHARACTERS, is_name, plain_name, read_path
+from cocobandits.checks import is_name, plain_name, read_name, read_path
 from cocobandits.errors import (
     CocoError,
     ConfigurationError,
@@ -40,10 +41,9 @@ from cocobandits.study.design import Floor, StudyDesign
 from cocobandits.study.events import Event, MoveMode, Started
 from cocobandits.study.learner import recipe_of
 from cocobandits.study.queries import Decision, Queries
-from cocobandits.study.replay import fold, listed
+from cocobandits.study.replay import Difference, fold, listed, verify_events
 from cocobandits.study.snapshot import restore, take_snapshot
 from cocobandits.study.state import StudyState
-from cocobandits.study.verification import Difference, verify_events
 from cocobandits.study.warm_up import rehearse
 from cocobandits.workers.moves import Mover, ProcessMover
 
@@ -63,15 +63,14 @@ def guarded(cls: C) -> C:
 
         return held
 
-    for kind in cls.__mro__[:-1]:
-        for name, member in vars(kind).items():
-            if name.startswith("_") or (name in vars(cls) and kind is not cls):
-                continue
-            if isinstance(member, property):
-                assert member.fget is not None
-                setattr(cls, name, property(hold(member.fget)))
-            elif callable(member) and not isinstance(member, type):
-                setattr(cls, name, hold(member))
+    for name, member in getmembers_static(cls):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property):
+            assert member.fget is not None
+            setattr(cls, name, property(hold(member.fget)))
+        elif isfunction(member):
+            setattr(cls, name, hold(member))
     return cls
 
 
@@ -131,7 +130,7 @@ class Study(Queries):
         drawn = secrets.randbits(63) if seed is None else seed
         design = StudyDesign.declare(arms, context, rewards, policy, floor, drawn)
         started = Started(design, mode, seq=0, at=_read_time(at))
-        self._begin(StudyState.start(started), [started], moves)
+        self._begin(StudyState(started), [started], moves)
         self._announce_model()
 
     def _begin(self, state: StudyState, past: Iterable[Event], moves: MoveMode | Mover) -> None:
@@ -163,7 +162,7 @@ class Study(Queries):
             UnknownNameError: a feature was never declared.
             ConflictError: the user is enrolled with another context, or has withdrawn.
         """
-        self._do(rules.enrol, {"user": user, "context": context}, at, request_id)
+        self._do(rules.enrol, at, request_id, user=user, context=context)
 
     def update_context(
         self, user: str, context: ContextValues, *, at: At = None, request_id: str | None = None
@@ -179,8 +178,7 @@ class Study(Queries):
             NumericalError: no particle can explain the rewards there, or moves in the background
                 failed.
         """
-        given = {"user": user, "context": context}
-        self._do(rules.update_context, given, at, request_id)
+        self._do(rules.update_context, at, request_id, user=user, context=context)
 
     def decide(
         self,
@@ -201,8 +199,7 @@ class Study(Queries):
             NumericalError: the policy's probabilities are not a distribution.
             ConflictError: no arm is active, or the arm of the open decision is not eligible.
         """
-        given = {"user": user, "eligible": eligible}
-        event = self._do(rules.decide, given, at, request_id)
+        event = self._do(rules.decide, at, request_id, user=user, eligible=eligible)
         made = self._open_decision(user) if event is None else event.decision
         return self.decision(made)
 
@@ -220,8 +217,26 @@ class Study(Queries):
                 f"Expected a list of users; got users={brief(users)}. Use decide() for one."
             )
         for user in users:
-            rules.check_can_decide(self._state, user, eligible)
+            rules.find_arms(self._state, user, eligible)
         return [self.decide(user, eligible, at=at) for user in users]
+
+    def decision(self, decision_id: str) -> Decision:
+        """Look up a decision by its id.
+
+        Raises:
+            UnknownNameError: there is no such decision.
+        """
+        made, arms = rules.find_decision(self._state, decision_id), self._state.design.arms
+        present = arms[: len(made.weights)]
+        return Decision(
+            made.decision,
+            made.user,
+            made.arm,
+            dict(zip(present, made.probabilities, strict=True)),
+            made.draw,
+            dict(zip(present, made.weights, strict=True)),
+            made.eligible,
+        )
 
     def reward(
         self, decision_id: str, value: float, *, at: At = None, request_id: str | None = None
@@ -236,8 +251,7 @@ class Study(Queries):
             UnknownNameError: there is no such decision.
             NumericalError: no particle can explain the reward, or moves in the background failed.
         """
-        given = {"decision": decision_id, "value": value}
-        self._do(rules.reward, given, at, request_id)
+        self._do(rules.reward, at, request_id, decision=decision_id, value=value)
 
     def observe(
         self,
@@ -257,8 +271,7 @@ class Study(Queries):
             UnknownNameError: the user is not enrolled, or the arm is not known.
             NumericalError: no particle can explain the reward, or moves in the background failed.
         """
-        given = {"user": user, "arm": arm, "value": value}
-        event = self._do(rules.observe, given, at, request_id)
+        event = self._do(rules.observe, at, request_id, user=user, arm=arm, value=value)
         return str(event.observation)
 
     def correct(
@@ -275,8 +288,7 @@ class Study(Queries):
             NumericalError: no particle can explain the new value, or moves in the background
                 failed.
         """
-        given = {"source": source, "value": value}
-        self._do(rules.correct, given, at, request_id)
+        self._do(rules.correct, at, request_id, source=source, value=value)
 
     def close(self, decision_id: str, *, at: At = None, request_id: str | None = None) -> None:
         """Stop waiting for a reward, so that the user can be served again; it may still come late.
@@ -285,7 +297,7 @@ class Study(Queries):
             ConflictError: the decision is not open, or the user has withdrawn.
             UnknownNameError: there is no such decision.
         """
-        self._do(rules.close, {"decision": decision_id}, at, request_id)
+        self._do(rules.close, at, request_id, decision=decision_id)
 
     def withdraw(self, user: str, *, at: At = None, request_id: str | None = None) -> None:
         """Unlearn a user: the posterior becomes what it is without that user's rewards.
@@ -298,7 +310,7 @@ class Study(Queries):
             NumericalError: the particles cannot follow the change, or moves in the background
                 failed.
         """
-        self._do(rules.withdraw, {"user": user}, at, request_id)
+        self._do(rules.withdraw, at, request_id, user=user)
 
     def suspend(
         self, arm: str, reason: str = "", *, at: At = None, request_id: str | None = None
@@ -312,8 +324,7 @@ class Study(Queries):
             ConflictError: the arm was withdrawn.
             UnknownNameError: there is no such arm.
         """
-        given = {"arm": arm, "status": "suspended", "reason": reason}
-        self._do(rules.change_arm, given, at, request_id)
+        self._do(rules.change_arm, at, request_id, arm=arm, status="suspended", reason=reason)
 
     def withdraw_arm(
         self, arm: str, reason: str = "", *, at: At = None, request_id: str | None = None
@@ -324,8 +335,7 @@ class Study(Queries):
             InputError: the reason is no text.
             UnknownNameError: there is no such arm.
         """
-        given = {"arm": arm, "status": "withdrawn", "reason": reason}
-        self._do(rules.change_arm, given, at, request_id)
+        self._do(rules.change_arm, at, request_id, arm=arm, status="withdrawn", reason=reason)
 
     def activate(self, arm: str, *, at: At = None, request_id: str | None = None) -> None:
         """Offer an arm again that was suspended.
@@ -334,8 +344,7 @@ class Study(Queries):
             ConflictError: the arm was withdrawn.
             UnknownNameError: there is no such arm.
         """
-        given = {"arm": arm, "status": "active"}
-        self._do(rules.change_arm, given, at, request_id)
+        self._do(rules.change_arm, at, request_id, arm=arm, status="active")
 
     def add_arm(self, name: str, *, at: At = None, request_id: str | None = None) -> None:
         """Offer another arm from the next decision on; moves in the background are waited for.
@@ -352,7 +361,7 @@ class Study(Queries):
             NumericalError: moves in the background failed.
         """
         before = self.describe().model.name
-        self._do(rules.add_arm, {"arm": name}, at, request_id)
+        self._do(rules.add_arm, at, request_id, arm=name)
         if self.describe().model.name != before:
             self._announce_model()
 
@@ -464,30 +473,25 @@ class Study(Queries):
         state = fold(self._events, is_learning=False)
         # Moves that are under way here are not waited for.
         state.learner = self._state.learned.without_due()
-        study = type(self).__new__(type(self))
-        study._begin(state, self._events, self._mover or "foreground")
-        return study
+        return self._of(state, self._events, self._mover or "foreground")
 
     def _do(
-        self,
-        rule: Callable[..., Event | None],
-        given: dict[str, Any],
-        at: At,
-        request_id: str | None,
+        self, rule: Callable[..., Event | None], at: At, request_id: str | None, **given: Any
     ) -> Any:
         """Follow a rule and record its event; a request that was answered gets that answer."""
         time, request = _read_time(at), None
         if request_id is not None:
-            request_id = _read_request_id(request_id)
+            remedy = "Use a shorter one, or leave it out."
+            request_id = read_name("a request id", "request_id", request_id, remedy)
             request = json.dumps([rule.__name__, given], default=repr, sort_keys=True)
             if request_id in self._state.requests:
                 return self._answered(request_id, request)
         if rule is rules.add_arm:
-            rule(self._state, *given.values())
+            rule(self._state, **given)
             self.catch_up(at=at)
         else:
             self._adopt(time)
-        event = rule(self._state, *given.values())
+        event = rule(self._state, **given)
         if event is None and request_id is not None:
             is_decision = rule is rules.decide
             event = events.Answered(self._open_decision(given["user"]) if is_decision else None)
@@ -505,11 +509,7 @@ class Study(Queries):
         return numbered
 
     def _answered(self, request_id: str, request: str) -> Event:
-        """Look up the answer to a request.
-
-        Raises:
-            ConflictError: the request was another one.
-        """
+        """Look up the answer to a request; refuse another call with its id."""
         event = self._state.requests[request_id]
         if event.request != request:
             raise ConflictError(
@@ -519,8 +519,7 @@ class Study(Queries):
         return event
 
     def _open_decision(self, user: str) -> str:
-        number = self._state.open[rules.find_user(self._state, user)]
-        return self._state.decisions[number].decision
+        return self._state.open[rules.find_user(self._state, user)].decision
 
     def _adopt(self, at: str | None, is_waiting: bool = False) -> None:
         """Take over moves that are done, and the next ones if they are waited for."""
@@ -528,29 +527,19 @@ class Study(Queries):
             update, result = self._moving
             # A wait that is interrupted leaves the moves under way.
             error = result.exception()
-            moved = None if error is not None else result.result()
+            self._moving = None
             if error is None:
-                error = self._try_to_adopt(update, moved, at)
+                try:
+                    adopted = events.MovesAdopted(update, is_failed=False, at=at)
+                    self._record(adopted, result.result())
+                except Exception as refused:
+                    error = refused
             if error is not None:
-                self._moving, self._failure = None, Failure(update, error)
+                self._failure = Failure(update, error)
                 self._record(events.MovesAdopted(update, is_failed=True, at=at))
 
-    def _try_to_adopt(self, update: int, moved: Any, at: str | None) -> Exception | None:
-        """Put moved particles in use, and return what went wrong."""
-        moving, self._moving = self._moving, None
-        try:
-            self._record(events.MovesAdopted(update, is_failed=False, at=at), moved)
-        except Exception as error:
-            self._moving = moving
-            return error
-        return None
-
     def _raise_failure(self) -> None:
-        """Raise, once, what went wrong with moves.
-
-        Raises:
-            NumericalError: moves failed; any other error is raised as it is.
-        """
+        """Raise, once, what went wrong with moves."""
         failed, self._failure = self._failure, None
         if failed is None:
             return
@@ -581,11 +570,7 @@ class Study(Queries):
 
 
 def _mode(moves: Any) -> MoveMode:
-    """Read where particles are moved.
-
-    Raises:
-        ConfigurationError: it is neither a mode nor a mover.
-    """
+    """Read where particles are moved; refuse what is neither a mode nor a mover."""
     if isinstance(moves, str) and moves in ("foreground", "background"):
         return "background" if moves == "background" else "foreground"
     if callable(getattr(moves, "submit", None)) and not isinstance(moves, type):
@@ -597,11 +582,7 @@ def _mode(moves: Any) -> MoveMode:
 
 
 def _read_time(at: Any) -> str | None:
-    """Read when something happened.
-
-    Raises:
-        InputError: it is neither a time with its zone nor a text.
-    """
+    """Read when something happened; refuse what is neither a time with its zone nor a text."""
     if at is None:
         return None
     if isinstance(at, datetime) and at.tzinfo is not None:
@@ -612,17 +593,3 @@ def _read_time(at: Any) -> str | None:
         f"Expected a time with its zone, or a text; got at={brief(at)}. Write for example "
         "datetime.now(UTC), or leave it out."
     )
-
-
-def _read_request_id(request_id: Any) -> str:
-    """Read the id of a request.
-
-    Raises:
-        InputError: it is refused.
-    """
-    if not is_name(request_id):
-        raise InputError(
-            f"Expected a request id of 1 to {MOST_CHARACTERS} characters; got "
-            f"request_id={brief(request_id)}. Use a shorter one, or leave it out."
-        )
-    return str(plain_name(request_id))

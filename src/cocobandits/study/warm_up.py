@@ -30,11 +30,12 @@ def rehearse(study: "Study", has_gaps: bool) -> None:
     # Nothing of this is kept: a population that extreme rewards contradict is no error here.
     with suppress(NumericalError):
         for number in range(_MOST_USERS):
-            while user in study._state.users:
+            while user in study._state.users.numbers:
                 user = f"{user}+"
             # A table with gaps is compiled for blank and for complete users.
             is_blank = has_gaps and number % 2 == 0
-            study.enrol(user, {} if is_blank else _context(study.design.features, number))
+            invented = {feature.name: _value(feature, number) for feature in study.design.features}
+            study.enrol(user, {} if is_blank else invented)
             if _serve(study, user) and number + 1 >= _FEWEST_USERS:
                 break
     with suppress(UnsupportedError):
@@ -47,21 +48,16 @@ def _serve(study: "Study", user: str) -> bool:
     for step in range(_REWARDS_PER_USER):
         decision = study.decide(user)
         arm = study.design.arms.index(decision.arm)
-        study.reward(decision.id, study.design.reward_range[(arm + step) % 2])
+        study.reward(decision.id, study.design.rewards.range[(arm + step) % 2])
         study.catch_up()
         is_enough |= study.health is None or study.health.is_rejuvenated
     return is_enough
 
 
-def _context(features: tuple[Feature, ...], number: int) -> dict[str, ContextValue]:
-    """Invent a context; consecutive numbers differ in every feature."""
-    return {feature.name: _value(feature, number) for feature in features}
-
-
 def _value(feature: Feature, number: int) -> ContextValue:
-    if feature.is_boolean:
-        return bool(number % 2)
-    if feature.range is None:
-        return feature.categories[number % len(feature.categories)]
+    """Invent a value; those of consecutive numbers differ."""
+    if feature.num_categories is not None:
+        return feature.show(number % feature.num_categories)
+    assert feature.range is not None
     low, high = feature.range
     return low + (high - low) * (number % 5 + 0.5) / 5

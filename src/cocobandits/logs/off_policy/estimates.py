@@ -15,7 +15,7 @@ from jaxtyping import Float
 from cocobandits.logs.off_policy.reading import Array, Numbers, PerArm, PerDecision
 
 CONFIDENCE = 0.95
-# The integral over so many steps, up to so many deviations, gives five digits.
+# An integral with this many steps, up to this many deviations, gives five digits.
 _NUM_ANGLES, _MOST_DEVIATIONS = 4001, 12.0
 
 
