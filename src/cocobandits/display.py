@@ -1,4 +1,4 @@
-"""How a policy is drawn in figures."""
+"""How a policy is drawn in figures, and how numbers of things are written."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -16,6 +16,11 @@ class Line(NamedTuple):
 
 # The colours in use are those of Okabe and Ito, which colour-blind readers can tell apart.
 DEFAULT_LINE = Line("#56B4E9", "-", 1.0)
+
+
+def counted(number: int, word: str) -> str:
+    """Write a number with the thing it counts."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def distinct(lines: Mapping[str, Line]) -> dict[str, Line]:

@@ -76,8 +76,11 @@ class StoppedError(CocoError):
 
 
 def brief(value: object) -> str:
-    """Write a value for a message; long ones lose their middle."""
-    return _REPR.repr(value)
+    """Write a value for a message; long ones lose their middle, and deep ones what is inside."""
+    try:
+        return _REPR.repr(value)
+    except Exception:  # of the value's own `repr`, whatever it is
+        return f"<{type(value).__name__}>"
 
 
 def _shorten(names: list[str], most: int = 8) -> str:

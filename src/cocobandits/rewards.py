@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cocobandits.checks import as_range, as_scale, is_number, is_truth
-from cocobandits.errors import ConfigurationError, InputError
+from cocobandits.errors import ConfigurationError, InputError, brief
 from cocobandits.types import FloatVector
 
 # Policies work with rewards on this range.
@@ -109,7 +109,7 @@ class Rewards(ABC):
         """
         if not is_number(reward) or not math.isfinite(float(reward)):  # type: ignore[arg-type]
             raise InputError(
-                f"Expected a finite number; got reward={reward!r}. "
+                f"Expected a finite number; got reward={brief(reward)}. "
                 "Leave a decision without reward rather than filling one in."
             )
         value = float(reward)  # type: ignore[arg-type]
@@ -117,8 +117,8 @@ class Rewards(ABC):
         if not lowest <= value <= highest:
             raise InputError(
                 f"Expected a reward from {lowest:g} to {highest:g} (the {self._bounded_by} of this "
-                f"study's rewards); got reward={reward!r}. Check its unit, or start a new study "
-                "with wider ones."
+                f"study's rewards); got reward={brief(reward)}. Check its unit, or start a new "
+                "study with wider ones."
             )
         return value
 
@@ -262,7 +262,7 @@ class Bernoulli(Rewards):
             return float(reward)  # type: ignore[arg-type]
         raise InputError(
             "Expected a reward of 0 or 1 (rewards of this study are bernoulli); got "
-            f"reward={reward!r}. Give 1 for a success and 0 for a failure."
+            f"reward={brief(reward)}. Give 1 for a success and 0 for a failure."
         )
 
     def draw_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -286,8 +286,8 @@ def check_rewards(rewards: Any) -> Rewards:
     if isinstance(rewards, Rewards):
         return rewards
     raise ConfigurationError(
-        f"Expected Gaussian(...), Bounded(...) or Bernoulli(); got rewards={rewards!r}. Write for "
-        "example Gaussian(0, 10) if arm means lie between 0 and 10."
+        f"Expected Gaussian(...), Bounded(...) or Bernoulli(); got rewards={brief(rewards)}. "
+        "Write for example Gaussian(0, 10) if arm means lie between 0 and 10."
     )
 
 

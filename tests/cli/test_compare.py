@@ -44,7 +44,7 @@ def test_one_more_policy_is_ranked_with_all_others(finished):
     page = finished[0] / "report" / "comparison.md"
     shown = run(*FLAGS, "--policy", "uniform", "--jobs", "1", "--out", finished[0])
     assert shown.returncode == 0, shown.stderr
-    assert "1 cells to run" in shown.stdout
+    assert "1 cell to run" in shown.stdout
     assert shown.stdout.splitlines()[-1] == f"Comparison: {page}"
     text = page.read_text(encoding="utf-8")
     for name in ("CoIDS", "RobustAgg", "Uniform"):

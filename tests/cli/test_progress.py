@@ -26,7 +26,7 @@ def test_every_finished_cell_is_a_line(is_terminal):
     regret, nothing = pa.table({"regret": [None, 12.0, 0.5]}), pa.table({"density": [1.0]})
     plan = Plan([CELL, TABLE], num_done=3, num_stale=0)
     text = shown([(CELL, regret), (TABLE, nothing)], plan, is_terminal)
-    assert "3 of 5 cells are finished already." in text
+    assert "3 of 5 cells finished already." in text
     assert "[4/5] lmm / mtts / seed 0: regret 12.5; about 0 s left" in text
     assert "[5/5] diet: done; about 0 s left" in text
     assert "5 cells in 0 s." in text
@@ -35,4 +35,4 @@ def test_every_finished_cell_is_a_line(is_terminal):
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_nothing_left_to_do(is_terminal):
     """A finished run is continued: there is nothing to divide by."""
-    assert "2 of 2 cells are finished already." in shown([], Plan([], 2, 0), is_terminal)
+    assert "2 of 2 cells finished already." in shown([], Plan([], 2, 0), is_terminal)

@@ -70,7 +70,7 @@ def test_interrupted_and_continued_run_has_the_same_cells(finished, tmp_path, bl
     kept = len(list(out.glob("cells/*/*/seed-[01].*")))
     resumed = run(*SMALL, *SEEDS, "--jobs", "2", "--out", out)
     assert resumed.returncode == 0, resumed.stderr
-    assert f"{kept} of 6 cells are finished already." in resumed.stdout
+    assert f"{kept} of 6 cells finished already." in resumed.stdout
     first, second = read_results(whole), read_results(out)
     assert first.cells.keys() <= second.cells.keys()
     for name in ("regrets", "arms", "evaluations"):
@@ -114,7 +114,7 @@ def test_a_policy_is_added_to_a_finished_run(finished, tmp_path):
     assert "2 cells to run" in shown.stdout
     assert "MTTS" in (out / "report" / "index.html").read_text(encoding="utf-8")
     shown = run(*SMALL, "--out", out)
-    assert "6 of 6 cells are finished already." in shown.stdout
+    assert "6 of 6 cells finished already." in shown.stdout
 
 
 def test_report_is_rebuilt_from_cells_alone(finished):

@@ -46,7 +46,7 @@ smoker   boolean     True or False  2
 rewards     gaussian, 0 to 10, noise 0.5, lower is better
 policy      ind-ts
 population  none: ind-ts does not learn a population
-so far      2 users, 2 decisions, 1 rewards"""
+so far      2 users, 2 decisions, 1 reward"""
 
 
 def test_description_by_hand():

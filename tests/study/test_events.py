@@ -16,6 +16,7 @@ from cocobandits import Gaussian, Mixture, Study
 from cocobandits.errors import CocoError, ConflictError, InputError, UnknownNameError
 from cocobandits.study import events
 from cocobandits.study.events import (
+    Answered,
     ArmChanged,
     Closed,
     Corrected,
@@ -235,6 +236,31 @@ def test_a_repeated_request_gets_the_first_answer():
         study.decide("anna", request_id="")
 
 
+def test_a_request_is_the_same_however_its_arguments_are_spelled():
+    study = make_study()
+    study.enrol("anna", {"age": 30}, request_id="e")
+    study.enrol("anna", {"age": np.float32(30.0)}, request_id="e")
+    made = study.decide("anna", {"a", "b", "c"}, request_id="d")
+    assert study.decide("anna", ("c", "b", "a"), request_id="d") == made
+    study.reward(made.id, 3, request_id="r")
+    study.reward(made.id, 3.0, request_id="r")
+    study.enrol("ben", request_id="b")
+    study.enrol("ben", {"age": None}, request_id="b")
+    assert len(study.events) == 5
+
+
+def test_a_request_with_impossible_arguments_is_refused_as_without_an_id():
+    study, circle, deep = make_study(), {}, []
+    circle["age"] = circle
+    for _ in range(100_000):
+        deep = [deep]
+    for context in ({1: 2, "age": 30}, {(1,): 2}, circle, {"age": deep}, {"age": object()}):
+        for request_id in (None, "r"):
+            with pytest.raises(CocoError, match="Expected"):
+                study.enrol("anna", context, request_id=request_id)
+    assert len(study.events) == 1
+
+
 def test_a_request_that_changed_nothing_is_remembered():
     """Its late repetition must not act on what has changed since."""
     study = make_study()
@@ -337,13 +363,28 @@ def test_a_correction_to_the_same_value_changes_nothing():
             ArmChanged("a", "withdrawn", "", seq=3),
             ArmChanged("a", "active", "", seq=4),
         ],
-        lambda past: [*past, *(Enrolled(f"u{n}", (None,), seq=n, request_id="r") for n in (3, 4))],
+        lambda past: [
+            *past,
+            *(
+                Enrolled(f"u{n}", (None,), seq=n, request_id="r", request='["enrol"]')
+                for n in (3, 4)
+            ),
+        ],
+        lambda past: [*past, Closed("d0", seq=3, at="\ud800")],
+        lambda past: [*past, Closed("d0", seq=3, at="x" * 257)],
+        lambda past: [*past, Closed("d0", seq=3, request_id="", request='["close"]')],
+        lambda past: [*past, Closed("d0", seq=3, request_id="r", request="junk")],
+        lambda past: [*past, Closed("d0", seq=3, request_id="r")],
+        lambda past: [*past, Answered(None, seq=3)],
+        lambda past: [*past, Answered("d99", seq=3, request_id="r", request='["decide"]')],
     ],
     ids=[
         *("no start", "twice", "gap", "user twice", "decision id", "no reward", "nothing", "None"),
         *("withdrawn twice", "reward of withdrawn", "closed after reward", "two open decisions"),
         *("unknown arm", "no arm", "no probabilities", "no name", "number as name"),
-        *("id of an observation", "arm comes back", "request twice"),
+        *("id of an observation", "arm comes back", "request twice", "half a character"),
+        *("long time", "empty request", "request that is no JSON", "request without call"),
+        *("answer to nothing", "answer with no decision"),
     ],
 )
 def test_events_that_are_no_study_are_refused(change):

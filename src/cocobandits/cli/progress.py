@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from cocobandits.display import counted
 from cocobandits.runs.info import total
 from cocobandits.runs.pool import Plan, Task
 
@@ -15,10 +16,11 @@ def follow(console: Console, finished: Iterable[tuple[Task, Any]], plan: Plan) -
     """Show a run until its end."""
     num_cells, started = len(plan.todo) + plan.num_done, time.monotonic()
     if plan.num_done:
-        console.print(f"{plan.num_done} of {num_cells} cells are finished already.")
+        console.print(f"{plan.num_done} of {counted(num_cells, 'cell')} finished already.")
     if plan.todo:
         console.print(
-            f"{len(plan.todo)} cells to run. The first ones compile, so progress starts slowly."
+            f"{counted(len(plan.todo), 'cell')} to run. The first ones compile, so progress starts "
+            "slowly."
         )
     columns = TextColumn("cells"), BarColumn(), TextColumn("{task.completed}/{task.total}")
     whole, done = sum(task.cost for task in plan.todo), 0.0
@@ -32,7 +34,7 @@ def follow(console: Console, finished: Iterable[tuple[Task, Any]], plan: Plan) -
             line = f"[{number}/{num_cells}] {task.key}: {_outcome(table)}; {left}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
             progress.update(bar, completed=number)
-    console.print(f"{num_cells} cells in {_duration(time.monotonic() - started)}.")
+    console.print(f"{counted(num_cells, 'cell')} in {_duration(time.monotonic() - started)}.")
 
 
 def _outcome(table: Any) -> str:

@@ -36,9 +36,12 @@ _TEXT, _EVENTS, _SNAPSHOT = "study.json", "events.jsonl", "snapshot.json"
 _PARTIAL, _SUFFIX = ".cocobandits-study-", ".partial"
 # Beyond these, a file is no study: 100,000 users with a million decisions need a tenth.
 MOST_BYTES = {_TEXT: 2**20, _EVENTS: 2**32, _SNAPSHOT: 2**20}
-_MOST_ARRAY_BYTES, _MOST_ARRAYS = 2**31, 1000
-# How much smaller than its content a member may be; text and padded arrays stay far below.
-_MOST_RATIO, _SMALL = 300, 2**20
+# All arrays together: particles and models, and a row of every table for each user, who has at
+# least one event.
+_MOST_ARRAY_BYTES, _BYTES_PER_EVENT, _MOST_ARRAYS = 2**26, 2**16, 1000
+# How much smaller than its content text may be, once it is larger than a study with the longest
+# reasons, repeated, is likely to be.
+_MOST_RATIO, _SMALL = 300, 2**26
 # What reading raises for a file that is not as it was written.
 UNREADABLE = (
     *(OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, ArithmeticError),
@@ -103,10 +106,13 @@ def read(path: Path) -> Archive:
             _check_format(path, head)
             hashes: dict[str, str] = head["sha256"]
             with refusing(path, f"{_EVENTS} was changed"):
-                text = _read(file, _EVENTS, MOST_BYTES[_EVENTS], hashes).decode()
+                packed = file.getinfo(_EVENTS).compress_size
+                most = min(MOST_BYTES[_EVENTS], max(_SMALL, _MOST_RATIO * packed))
+                text = _read(file, _EVENTS, most, hashes).decode()
                 # Other characters that end a line may be part of a name.
                 events = [json.loads(line) for line in text.split("\n") if line]
-            return Archive(events, _read_snapshot(file, hashes))
+            most = _MOST_ARRAY_BYTES + _BYTES_PER_EVENT * len(events)
+            return Archive(events, _read_snapshot(file, hashes, most))
 
 
 @contextmanager
@@ -137,14 +143,15 @@ def _check_format(path: Path, text: Any) -> None:
         )
 
 
-def _read_snapshot(file: zipfile.ZipFile, hashes: dict[str, str]) -> Snapshot | None:
+def _read_snapshot(file: zipfile.ZipFile, hashes: dict[str, str], most: int) -> Snapshot | None:
     """Read the snapshot; a damaged one is as good as none, since events can be learned again."""
+    arrays: list[AnyArray] = []
     try:
         info = json.loads(_read(file, _SNAPSHOT, MOST_BYTES[_SNAPSHOT], hashes))
-        num_arrays = min(len(hashes) - 2, _MOST_ARRAYS)
-        names = (f"{number}.npy" for number in range(num_arrays))
-        contents = (_read(file, name, _MOST_ARRAY_BYTES, hashes) for name in names)
-        arrays = [np.load(io.BytesIO(each), allow_pickle=False) for each in contents]
+        for number in range(min(len(hashes) - 2, _MOST_ARRAYS)):
+            content = _read(file, f"{number}.npy", most, hashes)
+            most -= len(content)
+            arrays.append(np.load(io.BytesIO(content), allow_pickle=False))
     except UNREADABLE:
         return None
     return Snapshot(info, arrays)
@@ -154,12 +161,10 @@ def _read(
     file: zipfile.ZipFile, name: str, limit: int, hashes: dict[str, str] | None = None
 ) -> bytes:
     """Read a member to its limit, since the header may say anything, and check its hash."""
-    packed = file.getinfo(name).compress_size
-    most = min(limit, max(_SMALL, _MOST_RATIO * packed))
     with file.open(name) as member:
-        content = member.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"{name} is larger than {most:,} bytes")
+        content = member.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"{name} is larger than {limit:,} bytes")
     if hashes is not None and hashlib.sha256(content).hexdigest() != hashes[name]:
         raise ValueError(f"the hash of {name} differs")
     return content

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from cocobandits.errors import CocoError, ConflictError, CrashedError
+from cocobandits.errors import CocoError, ConfigurationError, ConflictError, CrashedError
 from cocobandits.policies.plain import with_defaults
 from cocobandits.runs.info import CellKey, Made, Source, is_same_code
 from cocobandits.runs.store import RunFolder
@@ -173,14 +173,30 @@ def _serve(first: Connection, source: Source) -> None:
 
     threading.Thread(target=follow, daemon=True).start()
     while True:
-        task: Task = first.recv()
         try:
-            result = task.run(source)
+            result = _receive(first).run(source)
         except CocoError as error:
             result = str(error)
         except Exception:
             result = f"\n{traceback.format_exc()}"
         first.send(result)
+
+
+def _receive(first: Connection) -> Task:
+    """Wait for the next task.
+
+    Raises:
+        ConfigurationError: this process cannot import one of its classes.
+    """
+    try:
+        task: Task = first.recv()
+    except (AttributeError, ImportError) as error:
+        raise ConfigurationError(
+            f"Expected policies and environments that worker processes can import; got an error: "
+            f"{error}. Define their classes in a module of their own, outside of functions and "
+            "of `if __name__ == '__main__'`."
+        ) from error
+    return task
 
 
 def _changed(found: dict[str, Any], mine: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cocobandits.checks import as_scale, check_names, is_number, is_truth, plain_name
-from cocobandits.errors import ConfigurationError, InputError, UnknownNameError
+from cocobandits.errors import ConfigurationError, InputError, UnknownNameError, brief
 from cocobandits.types import FloatVector
 
 # Continuous features are scaled to this range.
@@ -61,7 +61,7 @@ class Feature:
                 return cls(name, categories=names)
         raise ConfigurationError(
             f"Expected a range (low, high), a list of at least two category names, or bool; got "
-            f"{name}={declared!r}. Write for example (18, 90), ['low', 'high'], or bool."
+            f"{name}={brief(declared)}. Write for example (18, 90), ['low', 'high'], or bool."
         )
 
     @property
@@ -108,8 +108,8 @@ class Feature:
     def _read_truth(self, value: object) -> float:
         if not is_truth(value):
             raise InputError(
-                f"Expected True or False; got {self.name}={value!r}. Give a truth value, or None "
-                "if it is not known."
+                f"Expected True or False; got {self.name}={brief(value)}. Give a truth value, "
+                "or None if it is not known."
             )
         return float(value)  # type: ignore[arg-type]
 
@@ -118,7 +118,7 @@ class Feature:
         if not isinstance(category, str) or category not in self.categories:
             raise InputError(
                 f"Expected one of the categories {list(self.categories)}; got "
-                f"{self.name}={value!r}. Use a declared category, or None if it is not known."
+                f"{self.name}={brief(value)}. Use a declared category, or None if it is not known."
             )
         return float(self.categories.index(category))
 
@@ -127,7 +127,7 @@ class Feature:
         low, high = self.range
         if not is_number(value):
             raise InputError(
-                f"Expected a number; got {self.name}={value!r}. Give a value from "
+                f"Expected a number; got {self.name}={brief(value)}. Give a value from "
                 f"{low:g} to {high:g}, or None if it is not known."
             )
         number = float(value)  # type: ignore[arg-type]
@@ -138,7 +138,8 @@ class Feature:
                 else "Check the value, or declare a wider range in a new study."
             )
             raise InputError(
-                f"Expected a value from {low:g} to {high:g}; got {self.name}={value!r}. {advice}"
+                f"Expected a value from {low:g} to {high:g}; got {self.name}={brief(value)}. "
+                f"{advice}"
             )
         return number
 
@@ -153,7 +154,7 @@ def read_context(features: tuple[Feature, ...], values: ContextValues) -> FloatV
     names = [feature.name for feature in features]
     if not isinstance(values, Mapping):
         raise InputError(
-            f"Expected a mapping from feature to value; got context={values!r}. "
+            f"Expected a mapping from feature to value; got context={brief(values)}. "
             f"Give the features {names}."
         )
     for name in values:

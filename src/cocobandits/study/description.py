@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from cocobandits.display import counted
 from cocobandits.policies.coco.descriptions import Learner
 from cocobandits.rewards import Rewards
 from cocobandits.study.context import Feature
@@ -49,7 +50,7 @@ class Description:
         model: the population that the policy learns, "none" if it learns none, and why this one.
         num_users: who are enrolled and have not withdrawn.
         num_decisions: of all users.
-        num_rewards: of all users, without those taken back.
+        num_rewards: of these users, of decisions and observed, without those taken back.
     """
 
     arms: tuple[ArmDescription, ...]
@@ -76,8 +77,8 @@ class Description:
             f"rewards     {_rewards_in_words(self.rewards)}",
             f"policy      {self.policy}",
             f"population  {self.model.name}: {self.model.reason}",
-            f"so far      {self.num_users} users, {self.num_decisions} decisions, "
-            f"{self.num_rewards} rewards",
+            f"so far      {counted(self.num_users, 'user')}, "
+            f"{counted(self.num_decisions, 'decision')}, {counted(self.num_rewards, 'reward')}",
         ]
         return "\n".join(lines)
 
@@ -99,7 +100,10 @@ def describe(state: StudyState) -> Description:
         _model(design),
         len(users.enrolled),
         len(state.decisions),
-        list(state.statuses.values()).count("rewarded"),
+        sum(
+            reward.value is not None and users.names[reward.user] not in users.withdrawn
+            for reward in state.rewards.values()
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cocobandits.checks import check_names, freeze, is_number, plain_name
-from cocobandits.errors import ConfigurationError, UnknownNameError
+from cocobandits.errors import ConfigurationError, UnknownNameError, brief
 from cocobandits.policies.base import Problem
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.plain import from_plain, to_plain
@@ -78,12 +78,13 @@ class StudyDesign:
         """
         if isinstance(arms, str) or not isinstance(arms, Sequence):
             raise ConfigurationError(
-                f"Expected a list of arm names; got arms={arms!r}. Write for example ['a', 'b']."
+                f"Expected a list of arm names; got arms={brief(arms)}. Write for example "
+                "['a', 'b']."
             )
         if not isinstance(context, Mapping):
             raise ConfigurationError(
                 "Expected a mapping from feature to range, categories or bool; got "
-                f"context={context!r}. Write for example {{'age': (18, 90)}}, or {{}} for no "
+                f"context={brief(context)}. Write for example {{'age': (18, 90)}}, or {{}} for no "
                 "context."
             )
         names = tuple(map(plain_name, arms))
@@ -210,8 +211,8 @@ def _read_floor(floor: Any, arms: tuple[str, ...]) -> Any:
         return float(floor)
     if not isinstance(floor, Mapping):
         raise ConfigurationError(
-            f"Expected a number, or a mapping from arm to number; got floor={floor!r}. Write for "
-            "example 0.05, or leave it out."
+            f"Expected a number, or a mapping from arm to number; got floor={brief(floor)}. Write "
+            "for example 0.05, or leave it out."
         )
     for arm in floor:
         if arm not in arms:

@@ -4,12 +4,14 @@ The events of a study are all that is true of it: `StudyState.apply` turns them 
 carries its number, when it happened as its caller says, and the id of the request it answered.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
-from cocobandits.checks import freeze
+from cocobandits.checks import freeze, is_name, is_number, is_truth, is_utf8, plain_name
+from cocobandits.errors import brief
 from cocobandits.policies.description import PolicySettings
 from cocobandits.study.context import ContextValue
 from cocobandits.study.design import StudyDesign
@@ -189,13 +191,46 @@ def from_plain(item: Any, policies: Iterable[type[PolicySettings]] = ()) -> Even
 
 
 def check_fields(event: Event) -> None:
-    """Refuse an event with a field of another type than its class declares.
+    """Refuse an event with a field of another type than its class declares, or a stamp of no call.
 
     Raises:
         ValueError: there is one.
     """
     for each in fields(event):
         _check(each.name, getattr(event, each.name), each.type)
+    for name in ("at", "request_id"):
+        value = getattr(event, name)
+        if value is not None and not is_name(value):
+            raise ValueError(f"{name}={brief(value)}")
+    is_whole = event.request is None or (is_utf8(event.request) and json.loads(event.request))
+    if not is_whole or (event.request is None) != (event.request_id is None):
+        raise ValueError(f"request={brief(event.request)}")
+
+
+def describe_request(call: str, given: Mapping[str, Any]) -> str:
+    """Write a call as JSON, alike for all spellings of the same arguments.
+
+    A number is a number whatever its type, missing features are missing, and arms have no order.
+    """
+    return json.dumps([call, {name: _canonical(value) for name, value in given.items()}])
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        known = {str(_plain(name)): _plain(each) for name, each in value.items()}
+        return {name: known[name] for name in sorted(known) if known[name] is not None}
+    if isinstance(value, list | tuple | set | frozenset):
+        return sorted(map(_plain, value), key=json.dumps)
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can hold; one that no call accepts as text."""
+    if value is None or isinstance(value, str):
+        return plain_name(value)
+    if is_truth(value):
+        return bool(value)
+    return float(value) if is_number(value) else brief(value)
 
 
 def _check(name: str, value: Any, kind: Any) -> None:

@@ -130,6 +130,8 @@ def _check_follows(state: StudyState, event: Event) -> None:
         raise ValueError(f"request_id={event.request_id!r} was answered before")
     if isinstance(event, events.Decided):
         _check_decided(state, event)
+    elif isinstance(event, events.Answered):
+        _check_answered(state, event)
     elif type(event) in _RULES:
         made = _RULES[type(event)](state, **_arguments(state, event))
         if made is None or _content(made) != _content(event):
@@ -149,6 +151,13 @@ def _arguments(state: StudyState, event: Event) -> dict[str, Any]:
         names = (feature.name for feature in state.design.features)
         given["context"] = dict(zip(names, given["context"], strict=True))
     return given
+
+
+def _check_answered(state: StudyState, event: events.Answered) -> None:
+    """Refuse an answer to no request, or with a decision that was not open."""
+    open_now = {None, *(made.decision for made in state.open.values())}
+    if event.request_id is None or event.decision not in open_now:
+        raise ValueError(f"decision={event.decision!r}")
 
 
 def _check_decided(state: StudyState, event: events.Decided) -> None:

@@ -38,14 +38,14 @@ def find_user(state: StudyState, user: str) -> int:
     return state.users.numbers[name]
 
 
-def enrol(state: StudyState, user: str, context: ContextValues | None) -> events.Enrolled | None:
+def enrol(state: StudyState, user: str, context: ContextValues) -> events.Enrolled | None:
     """Enrol a user; the same user with the same context again is harmless.
 
     Raises:
         CocoError: as `Study.enrol` says.
     """
     features = state.design.features
-    read = read_context(features, {} if context is None else context)
+    read = read_context(features, context)
     name = read_name("a user id", "user", user, "Use a shorter one, or give one.")
     if name in state.users.withdrawn:
         raise ConflictError(

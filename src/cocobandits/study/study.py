@@ -7,7 +7,6 @@ the same seed give the same decisions, bit for bit. One lock guards every public
 may be shared between threads.
 """
 
-import json
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -162,7 +161,8 @@ class Study(Queries):
             UnknownNameError: a feature was never declared.
             ConflictError: the user is enrolled with another context, or has withdrawn.
         """
-        self._do(rules.enrol, at, request_id, user=user, context=context)
+        known = {} if context is None else context
+        self._do(rules.enrol, at, request_id, user=user, context=known)
 
     def update_context(
         self, user: str, context: ContextValues, *, at: At = None, request_id: str | None = None
@@ -207,6 +207,8 @@ class Study(Queries):
         self, users: Sequence[str], eligible: Sequence[str] | None = None, *, at: At = None
     ) -> list[Decision]:
         """Choose an arm for each of several users, or for none of them if a call is refused.
+
+        Decisions that were made before a numerical failure stand.
 
         Raises:
             InputError: the users are no list, or as `decide` does.
@@ -483,7 +485,7 @@ class Study(Queries):
         if request_id is not None:
             remedy = "Use a shorter one, or leave it out."
             request_id = read_name("a request id", "request_id", request_id, remedy)
-            request = json.dumps([rule.__name__, given], default=repr, sort_keys=True)
+            request = events.describe_request(rule.__name__, given)
             if request_id in self._state.requests:
                 return self._answered(request_id, request)
         if rule is rules.add_arm:
