@@ -249,7 +249,7 @@ class Bernoulli(Rewards):
 
     @property
     def range(self) -> tuple[float, float]:
-        """All chances."""
+        """All success probabilities."""
         return 0.0, 1.0
 
     def read(self, reward: object) -> float:

@@ -125,13 +125,13 @@ def test_thompson_sampling_among_some_arms_counts_who_is_best_of_them(name):
     assert max(distances) > 0.01
 
 
-def test_motives_among_some_arms_sum_to_the_probabilities(policy):
+def test_rationales_among_some_arms_sum_to_the_probabilities(policy):
     state = _with_history(policy)
     for arms in (None, (0, 2)):
-        motives = policy.motives(state, 1, arms)
-        if motives is None:
+        rationales = policy.rationales(state, 1, arms)
+        if rationales is None:
             continue
-        total = motives.for_reward + motives.for_person + motives.for_population
+        total = rationales.for_reward + rationales.for_person + rationales.for_population
         # Only rounding distinguishes equally good mixtures.
         np.testing.assert_allclose(total, policy.probabilities(state, 1, arms), atol=1e-6)
 

@@ -77,7 +77,7 @@ def test_recipes_name_methods_that_are_to_be_written():
     """What a policy overrides if it believes something, and what a model and its belief add."""
     recipe = section(PAGE, "Add a policy in five steps")
     assert {"read", "prior", "probabilities"} <= set(code_names(recipe)) & set(vars(Policy))
-    assert {"read", "read_together", "combine", "motives"} <= set(code_names(recipe)) & set(
+    assert {"read", "read_together", "combine", "rationales"} <= set(code_names(recipe)) & set(
         vars(Acquisition)
     )
     assert "known_noise" in set(code_names(recipe)) & set(vars(Problem))

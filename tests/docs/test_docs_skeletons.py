@@ -250,7 +250,7 @@ def test_model_takes_another_arm():
     """Its particles keep their parameters, and the new arm has its prior."""
     wider = MODEL.with_arm()
     particles = jax.random.normal(jax.random.key(0), (5000, 3))
-    more = MODEL.widened(jax.random.key(1), particles)
+    more = MODEL.extend(jax.random.key(1), particles)
     assert more.shape == (5000, wider.num_parameters) == (5000, 4)
     np.testing.assert_array_equal(more[:, :3], particles)
     assert abs(float(jnp.mean(more[:, 3]))) < 4 / np.sqrt(5000)

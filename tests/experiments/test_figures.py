@@ -11,10 +11,10 @@ from cocobandits.environments.diet import DietEnvironment
 from cocobandits.experiments.density import DietTask
 from cocobandits.experiments.figures import draw, drawing, figure
 from cocobandits.experiments.figures.particles import (
-    courses_of,
     health_figure,
     hyperparameter_figure,
     prior_medians,
+    traces_of,
 )
 from cocobandits.experiments.figures.population import density_figure, diet_figure
 from cocobandits.experiments.figures.regret import (
@@ -123,15 +123,15 @@ def test_policy_that_did_not_run_somewhere_is_left_out_there():
 
 def test_hyperparameters_are_averaged_over_the_last_word_of_each_seed(own):
     """Seed s moves at s, s + 10, ...; medians are powers of two times 1.5 to the s."""
-    course = courses_of(own.hyperparameters["lmm", "coids"])["amplitude"]
+    trace = traces_of(own.hyperparameters["lmm", "coids"])["amplitude"]
     factor = 1.5 ** np.mean([0, 1, 2, 3])
     # Steps are counted from one here; the last seed speaks first at step 3.
-    assert course.steps[0] == 4
-    assert course.median[0] == pytest.approx(factor)
+    assert trace.steps[0] == 4
+    assert trace.median[0] == pytest.approx(factor)
     # At step 11 seeds 0 and 1 have doubled, seeds 2 and 3 have not.
-    assert course.median[11 - 3] == pytest.approx(factor * 2**0.5)
-    np.testing.assert_allclose(course.low, course.median / 2)
-    np.testing.assert_allclose(course.high, course.median * 4)
+    assert trace.median[11 - 3] == pytest.approx(factor * 2**0.5)
+    np.testing.assert_allclose(trace.low, trace.median / 2)
+    np.testing.assert_allclose(trace.high, trace.median * 4)
 
 
 def test_hyperparameter_panels_have_units_and_a_start(own, results):

@@ -30,7 +30,7 @@ RULE = CoInformationDirectedSampling(RewardGrid.even(0.0, 1.0, 5), 0.7)
 NONE_YET = jnp.zeros(())
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES = 4, 3, 5
 decide = jax.jit(RULE.combine)
-motivate = jax.jit(RULE.motives)
+motivate = jax.jit(RULE.rationales)
 
 
 class Table(NamedTuple):
@@ -56,7 +56,7 @@ def evidence_of(log_weights, table):
     return UserReadings(jnp.asarray(log_weights), each, outlook, NONE_YET)
 
 
-def motives_of(log_weights, table):
+def rationales_of(log_weights, table):
     return motivate(evidence_of(log_weights, table))
 
 
@@ -97,7 +97,7 @@ def enumerate_information(log_weights, table):
 def test_informations_match_enumeration(seed):
     """Four particles, three arms, five rewards: all terms of both mutual informations."""
     log_weights, table = random_case(seed)
-    found = motives_of(log_weights, table)
+    found = rationales_of(log_weights, table)
     about_person, about_population = enumerate_information(log_weights, table)
     np.testing.assert_allclose(found.about_person, about_person, atol=1e-12)
     np.testing.assert_allclose(found.about_population, about_population, atol=1e-12)
@@ -118,7 +118,7 @@ def test_informations_are_never_negative_and_bounded(log_weights, joint):
     """Nobody learns more than there is to know: the entropy of A*, and that of the weights."""
     joint[..., 0] += 1e-9
     table = table_from(np.zeros((NUM_PARTICLES, NUM_ARMS)), joint)
-    found = motives_of(log_weights, table)
+    found = rationales_of(log_weights, table)
     assert np.all(np.asarray(found.about_person) >= 0)
     assert np.all(np.asarray(found.about_population) >= 0)
     assert np.all(np.asarray(found.about_person) <= math.log(NUM_ARMS) + 1e-9)
@@ -138,7 +138,7 @@ def test_a_particle_held_twice_at_half_the_weight_changes_nothing(seed):
     order = np.array([0, 1, 2, 3, 1])
     split = log_weights[order] - math.log(2) * jnp.array([0.0, 1.0, 0.0, 0.0, 1.0])
     doubled = Table(*(part[order] for part in table))
-    before, after = motives_of(log_weights, table), motives_of(split, doubled)
+    before, after = rationales_of(log_weights, table), rationales_of(split, doubled)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_allclose(other, one, atol=1e-12)
 
@@ -147,7 +147,7 @@ def test_nothing_is_learned_where_all_agree():
     """The same law under every particle, and rewards that do not depend on who is best."""
     best, reward = np.array([0.2, 0.5, 0.3]), np.array([0.1, 0.4, 0.2, 0.2, 0.1])
     joint = np.tile(np.multiply.outer(best, reward)[:, None, :], (NUM_PARTICLES, 1, NUM_ARMS, 1))
-    found = motives_of(jnp.arange(4.0), table_from(np.ones((NUM_PARTICLES, NUM_ARMS)), joint))
+    found = rationales_of(jnp.arange(4.0), table_from(np.ones((NUM_PARTICLES, NUM_ARMS)), joint))
     np.testing.assert_allclose(found.about_person, 0.0, atol=1e-14)
     np.testing.assert_allclose(found.about_population, 0.0, atol=1e-14)
 
@@ -155,7 +155,7 @@ def test_nothing_is_learned_where_all_agree():
 def test_a_single_particle_has_nothing_to_learn_about_the_population():
     log_weights, table = random_case(2)
     alone = Table(*(part[:1] for part in table))
-    found = motives_of(log_weights[:1], alone)
+    found = rationales_of(log_weights[:1], alone)
     np.testing.assert_allclose(found.about_population, 0.0, atol=1e-14)
     np.testing.assert_allclose(found.for_population, 0.0, atol=1e-9)
     assert np.all(np.asarray(found.about_person) > 0.01)
@@ -165,7 +165,7 @@ def test_a_single_particle_has_nothing_to_learn_about_the_population():
 def test_probabilities_are_the_best_of_a_fine_search(seed):
     """Search all mixtures of three arms on a grid of 1/200."""
     log_weights, table = random_case(seed)
-    found = motives_of(log_weights, table)
+    found = rationales_of(log_weights, table)
     gain = np.asarray(found.about_person) + 0.7 * np.asarray(found.about_population)
     regret = np.asarray(found.regret)
     steps = itertools.product(range(201), repeat=3)
@@ -180,9 +180,9 @@ def test_probabilities_are_the_best_of_a_fine_search(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_motives_sum_to_the_probabilities(seed):
+def test_rationales_sum_to_the_probabilities(seed):
     log_weights, table = random_case(seed)
-    found = motives_of(log_weights, table)
+    found = rationales_of(log_weights, table)
     total = found.for_reward + found.for_person + found.for_population
     np.testing.assert_allclose(total, combine(log_weights, table), atol=1e-12)
     # Reward alone would choose the arm of least regret, and nothing is moved on balance.
@@ -228,7 +228,7 @@ def test_without_the_population_it_is_ids_on_the_mixture():
     joint = joint / joint.sum(axis=(0, 2), keepdims=True)
     best, reward = joint.sum(axis=2), joint.sum(axis=0)
     gain = (joint * np.log(joint / (best[:, :, None] * reward[None]))).sum(axis=(0, 2))
-    found = jax.jit(rule.motives)(evidence)
+    found = jax.jit(rule.rationales)(evidence)
     np.testing.assert_allclose(found.regret, regret, atol=1e-12)
     np.testing.assert_allclose(found.about_person, gain, atol=1e-8)
     expected = best_mixture(jnp.asarray(regret), jnp.asarray(gain))
@@ -248,7 +248,7 @@ def test_informations_match_monte_carlo():
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     statistics = Statistics.empty(2).add(0, 0.2)
     evidence = read_all(rule, particles, jnp.log(weights), statistics)
-    found = jax.jit(rule.motives)(evidence)
+    found = jax.jit(rule.rationales)(evidence)
     posterior = jax.jit(lambda p: MODEL.posterior(p, jnp.zeros(0), statistics))
     generator = np.random.default_rng(0)
     bins = np.linspace(-2.6, 3.1, 13)
@@ -299,13 +299,13 @@ def test_explanation_prints_what_is_believed_and_why_it_is_chosen():
     assert [line.split()[0] for line in lines[7:]] == ["a", "b", "c"]
     probabilities = study.decide("anna").probabilities
     for arm, row in zip(explained.arms, lines[7:], strict=True):
-        motive = explained.arms[arm].motive
-        assert motive.probability == pytest.approx(probabilities[arm], abs=1e-9)
+        rationale = explained.arms[arm].rationale
+        assert rationale.probability == pytest.approx(probabilities[arm], abs=1e-9)
         assert float(row.split()[4]) == pytest.approx(probabilities[arm], abs=6e-4)
-        assert min(motive.regret, motive.about_person, motive.about_population) >= 0
+        assert min(rationale.regret, rationale.about_person, rationale.about_population) >= 0
     # Regret is in units of reward: the arm of the best mean has the smallest.
     means = {arm: explained.arms[arm].mean for arm in explained.arms}
-    regrets = {arm: explained.arms[arm].motive.regret for arm in explained.arms}
+    regrets = {arm: explained.arms[arm].rationale.regret for arm in explained.arms}
     best, worst = max(means, key=means.get), min(means, key=means.get)
     assert regrets[worst] - regrets[best] == pytest.approx(means[best] - means[worst], rel=1e-9)
 
@@ -314,9 +314,9 @@ def words_of(line):
     return set(line.split())
 
 
-def test_policies_that_weigh_no_information_give_no_motive():
+def test_policies_that_weigh_no_information_give_no_rationale():
     explained = served_study(policy="npm-ts").explain("anna")
-    assert all(arm.motive is None for arm in explained.arms.values())
+    assert all(arm.rationale is None for arm in explained.arms.values())
     assert len(str(explained).splitlines()) == 4
 
 

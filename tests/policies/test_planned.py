@@ -28,7 +28,7 @@ from support.sessions import Session
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES, STEPS = 4, 3, 6, 5
 RULE = PlannedInformationDirectedSampling(RewardGrid.even(0.0, 1.0, NUM_VALUES), STEPS, 0.7)
 decide = jax.jit(RULE.combine)
-motivate = jax.jit(RULE.motives)
+motivate = jax.jit(RULE.rationales)
 
 
 class Table(NamedTuple):
@@ -67,7 +67,7 @@ def evidence_of(log_weights, table, num_rewards=0.0):
     return UserReadings(jnp.asarray(log_weights), reading, outlook, jnp.asarray(float(num_rewards)))
 
 
-def motives_of(log_weights, table, num_rewards=0.0):
+def rationales_of(log_weights, table, num_rewards=0.0):
     return motivate(evidence_of(log_weights, table, num_rewards))
 
 
@@ -108,7 +108,7 @@ def test_choice_matches_loops(seed, num_rewards):
     log_weights, table = random_case(seed)
     value, worth = plan_by_hand(log_weights, table, max(STEPS - num_rewards, 1) - 1)
     assert worth > 0.01
-    found = motives_of(log_weights, table, num_rewards)
+    found = rationales_of(log_weights, table, num_rewards)
     expected = best_mixture(
         jnp.asarray(0.7 * worth + value.max() - value), jnp.asarray(found.about_population)
     )
@@ -126,8 +126,8 @@ def test_informations_are_those_of_coids(seed):
     log_weights, table = random_case(seed)
     plain = CoInformationDirectedSampling(RULE.rewards, 0.7)
     evidence = evidence_of(log_weights, table)
-    expected = plain.motives(evidence._replace(each=evidence.each.predictions))
-    found = motives_of(log_weights, table)
+    expected = plain.rationales(evidence._replace(each=evidence.each.predictions))
+    found = rationales_of(log_weights, table)
     for name in ("regret", "about_person", "about_population"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
 
@@ -139,8 +139,8 @@ def test_a_particle_held_twice_at_half_the_weight_changes_nothing(seed):
     order = np.array([0, 1, 2, 3, 1])
     split = log_weights[order] - math.log(2) * jnp.array([0.0, 1.0, 0.0, 0.0, 1.0])
     doubled = Table(*(part[order] for part in table))
-    before = motives_of(log_weights, table, 1)
-    after = motives_of(split, doubled, 1)
+    before = rationales_of(log_weights, table, 1)
+    after = rationales_of(split, doubled, 1)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_allclose(other, one, atol=1e-12)
 
@@ -235,5 +235,5 @@ def test_the_last_step_earns_and_is_explained():
     explained = study.explain("bob").arms
     best = max(explained, key=lambda arm: explained[arm].mean)
     assert study.decide("bob").arm == best
-    assert explained[best].motive.for_reward == 1.0
-    assert explained[best].motive.for_person == explained[best].motive.for_population == 0.0
+    assert explained[best].rationale.for_reward == 1.0
+    assert explained[best].rationale.for_person == explained[best].rationale.for_population == 0.0

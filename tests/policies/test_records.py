@@ -40,7 +40,7 @@ from cocobandits.policies.coco.populations import POPULATIONS
 from cocobandits.policies.description import Line, PolicySettings, build
 from cocobandits.policies.plain import from_plain, to_plain
 from cocobandits.policies.registry import POLICIES, find_policy
-from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.beta_mixture import BetaMixture
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 
 LEARNERS = (CoIDS, NpmTS, GIDS)
@@ -123,7 +123,7 @@ def changed(kind):
 CONDITIONAL = ConditionalMixture.from_arrays(
     [[0.1, 0.2]], [[[0.5, -0.1], [0.1, 0.3]]], [[[[0.2, 0.0]], [[0.1, 0.4]]]]
 )
-CHANCES = ChanceMixture([[0.0], [0.5]], [[2, 1], [1, 4]], [[1, 3], [2, 2]])
+CHANCES = BetaMixture([[0.0], [0.5]], [[2, 1], [1, 4]], [[1, 3], [2, 2]])
 WITH_PARTS = [
     CoIDS(Mixture(3, 1, "double"), move_every=4, steps_per_user=5),
     NpmTS(LogDensity(nodes_per_arm=5, context_points=None)),

@@ -22,7 +22,7 @@ LOG_WEIGHTS = jnp.log(jnp.array([0.45, 0.05, 0.3, 0.2]))
 NUM_PARTICLES = 4
 
 MIXTURES = ("gaussian", "factor", "bernoulli")
-KINDS = ("cell", "flat", "told", *MIXTURES)
+KINDS = ("cell", "flat", "given", *MIXTURES)
 
 
 class Example(NamedTuple):
@@ -61,7 +61,7 @@ def _grid() -> LogDensityModel:
     )
 
 
-def _told() -> GaussianMixtureModel:
+def _given() -> GaussianMixtureModel:
     generator = np.random.default_rng(11)
     mixture = ConditionalMixture.from_arrays(
         generator.normal(size=(2, 2)),
@@ -89,7 +89,7 @@ def _mixture(rewards: str, rank: int = 0) -> MixtureModel:
 _MODELS = {
     "cell": _grid,
     "flat": lambda: FlatModel(3, LOW, HIGH, NOISE),
-    "told": _told,
+    "given": _given,
     "gaussian": lambda: _mixture("gaussian"),
     "factor": lambda: _mixture("gaussian", rank=1),
     "bernoulli": lambda: _mixture("bernoulli"),

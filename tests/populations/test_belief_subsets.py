@@ -124,7 +124,7 @@ def test_blended_beliefs_answer_with_the_average(kind):
     squares = [np.asarray(belief.variance() + belief.mean() ** 2) for belief in beliefs]
     expected = shares @ np.array(squares) - np.asarray(actual["mean"]) ** 2
     np.testing.assert_allclose(mixture.variance(), expected, atol=1e-12)
-    if kind not in ("flat", "told"):  # of which all particles are the same
+    if kind not in ("flat", "given"):  # of which all particles are the same
         means = np.array([one["mean"] for one in each])
         assert np.ptp(means, axis=0).max() > 0.1
 

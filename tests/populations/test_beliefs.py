@@ -100,7 +100,7 @@ MODELS = {"cell": grid_model(), "flat": FLAT}
 @pytest.mark.parametrize("kind", ["cell", "flat"])
 @pytest.mark.parametrize("case", CASES)
 def test_belief_matches_riemann_sum(kind, case):
-    """Sum over 200 x 200 points per pair of cells; two arms in one cell must be told apart."""
+    """Sum over 200 x 200 points per pair of cells; two arms in one cell must be ordered."""
     model, rewards = MODELS[kind], CASES[case]
     expected = summarise(*oracle(model, rewards, 200), VALUES, NEXT_REWARDS, NOISE)
     assert_same(describe(belief_of(model, statistics_of(rewards))), expected, atol=3e-5)

@@ -203,13 +203,13 @@ def test_whitened_hyperparameters_scale_the_prior():
     assert found.context_lengthscales.shape == (0,)
     assert found.noise is None
     # The same modes, as their order does not depend on the lengthscale of two equal axes.
-    told = hilbert_model(2, 30, arm_lengthscale=lengthscale, amplitude=amplitude)
-    np.testing.assert_array_equal(told.basis.arm_indices, learned.basis.arm_indices)
-    coefficients = jnp.asarray(np.random.default_rng(1).normal(size=num_modes_of(told)))
+    fixed = hilbert_model(2, 30, arm_lengthscale=lengthscale, amplitude=amplitude)
+    np.testing.assert_array_equal(fixed.basis.arm_indices, learned.basis.arm_indices)
+    coefficients = jnp.asarray(np.random.default_rng(1).normal(size=num_modes_of(fixed)))
     at = jax.jit(LogDensityModel.log_density, static_argnums=0)
     np.testing.assert_allclose(
         at(learned, jnp.concatenate([coefficients, hyper]), jnp.zeros(0)),
-        at(told, jnp.concatenate([coefficients, jnp.zeros(2)]), jnp.zeros(0)),
+        at(fixed, jnp.concatenate([coefficients, jnp.zeros(2)]), jnp.zeros(0)),
         atol=1e-11,
     )
 
@@ -222,9 +222,9 @@ def test_noise_of_a_particle_is_log_normal():
     assert float(model.hyperparameters(parameters).noise) == pytest.approx(expected, rel=1e-12)
     assert model.num_parameters == hilbert_model().num_parameters + 1
     np.testing.assert_allclose(model.noise_range, (0.25 * math.exp(-1.2), 0.25 * math.exp(1.2)))
-    told = hilbert_model()
-    assert told.noise_range == (0.25, 0.25)
-    assert told.hyperparameters(parameters[:-1]).noise is None
+    fixed = hilbert_model()
+    assert fixed.noise_range == (0.25, 0.25)
+    assert fixed.hyperparameters(parameters[:-1]).noise is None
 
 
 def test_karhunen_loeve_learns_no_hyperparameters():

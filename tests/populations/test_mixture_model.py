@@ -299,7 +299,7 @@ def test_a_new_arm_is_a_block_at_the_end(name):
         np.testing.assert_array_equal(kept, old[part])
     assert wider == model.with_arm()
     particles = particles_of(name, 500)
-    drawn = model.widened(jax.random.key(3), particles)
+    drawn = model.extend(jax.random.key(3), particles)
     np.testing.assert_array_equal(drawn[:, :-size], particles)
     fresh = np.asarray(drawn[:, -size:])
     assert abs(fresh.mean()) < 4 / math.sqrt(fresh.size)

@@ -107,7 +107,7 @@ def test_gradient_over_points_matches_finite_differences(kind):
 
 
 def test_a_model_without_parameters_has_no_slope():
-    model, particles, early, _ = example("told")
+    model, particles, early, _ = example("given")
     value, gradient = with_gradient(model, particles[0], POINTS, early)
     assert gradient.shape == (0,)
     assert float(value) == pytest.approx(float(evidence(model, particles[0], POINTS, early)))

@@ -190,8 +190,8 @@ def test_questions_about_newcomers_average_over_what_is_missing():
     found = study.population().marginal["a"]
     np.testing.assert_allclose(found, np.mean(densities, axis=0), atol=1e-6)
     study.enrol("dora")
-    told = study.explain("dora")
-    assert sum(arm.best_probability for arm in told.arms.values()) == pytest.approx(1.0)
+    explained = study.explain("dora")
+    assert sum(arm.best_probability for arm in explained.arms.values()) == pytest.approx(1.0)
 
 
 def test_enrolment_again_is_harmless_while_nothing_contradicts():

@@ -313,7 +313,7 @@ def test_evidence_that_is_not_finite_is_refused(value):
     ],
 )
 def test_monitor_tells_a_wrong_mixed_model_from_a_right_one(name, plan, is_losing):
-    """MTTS is told the truth in one, and the right mean and variance of two modes in the other."""
+    """MTTS is given the truth in one, and the right mean and variance of two modes in the other."""
     environment = find_environment(name).recruiting(plan)
     world = draw_world(environment, 0)
     study = open_study("mtts", environment, world, 0)

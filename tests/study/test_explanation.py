@@ -6,7 +6,7 @@ import pytest
 from cocobandits import Gaussian
 from cocobandits.policies.base import Readings
 from cocobandits.study.design import StudyDesign
-from cocobandits.study.explanation import Motive, _Summary, explain
+from cocobandits.study.explanation import Rationale, _Summary, explain
 
 ARMS = ("walk", "rest", "swim")
 DESIGN = StudyDesign.declare(ARMS, {}, Gaussian(-2.0, 2.0, noise=0.5), "uniform", 0.0, 0)
@@ -24,8 +24,8 @@ SUMMARY = _Summary(
 STATUSES = {"walk": "active", "rest": "suspended", "swim": "withdrawn"}
 
 
-def explained(statuses=None, motives=None):
-    return explain("anna", DESIGN, Readings.of_one(SUMMARY), motives or {}, statuses)
+def explained(statuses=None, rationales=None):
+    return explain("anna", DESIGN, Readings.of_one(SUMMARY), rationales or {}, statuses)
 
 
 def test_every_arm_is_active_unless_its_status_is_given():
@@ -45,8 +45,8 @@ def test_table_marks_arms_that_are_not_active():
     assert rows == [plain[0], plain[1], f"{plain[2]}  suspended", f"{plain[3]}  withdrawn"]
 
 
-def test_table_of_motives_names_the_information():
-    motive = Motive(0.5, 0.25, 0.125, 0.5, 0.25, 0.25)
-    head, _, row = str(explained(STATUSES, {0: motive})).splitlines()[5:]
+def test_table_of_rationales_names_the_information():
+    rationale = Rationale(0.5, 0.25, 0.125, 0.5, 0.25, 0.25)
+    head, _, row = str(explained(STATUSES, {0: rationale})).splitlines()[5:]
     assert "information (nats)" in head
     assert row.split()[:5] == ["walk", "0.5", "0.25", "0.125", "1.000"]

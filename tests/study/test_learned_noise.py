@@ -1,4 +1,4 @@
-"""A study that is not told the noise of rewards: it learns it, says so, and keeps it."""
+"""A study without a given noise of rewards: it learns, reports and keeps it."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -64,16 +64,16 @@ def test_noise_is_in_units_of_reward(learned):
 def test_explanation_reports_the_learned_noise(learned):
     """The variance of a reward around its mean, averaged over particles."""
     low, _, high = learned.hyperparameters()["noise"]
-    for told in learned.explain("7").arms.values():
-        assert 0.8 * low**2 < told.uncertainty.noise < 1.2 * high**2
-        assert np.all(np.isfinite([told.mean, *told.interval, *told.uncertainty]))
+    for explained in learned.explain("7").arms.values():
+        assert 0.8 * low**2 < explained.uncertainty.noise < 1.2 * high**2
+        assert np.all(np.isfinite([explained.mean, *explained.interval, *explained.uncertainty]))
 
 
 def shares_at_the_ends_of_intervals(study, user):
     """Average the particles' own distribution functions at both ends, arm by arm."""
     context, statistics = study._learner.users.of(study.users.index(user))
-    told = study.explain(user)
-    ends = np.array([told.arms[arm].interval for arm in study.design.arms])
+    explained = study.explain(user)
+    ends = np.array([explained.arms[arm].interval for arm in study.design.arms])
 
     def read(belief):
         return belief.cumulative(jnp.asarray(ends.ravel()))
@@ -144,8 +144,8 @@ def test_known_noise_is_not_learned():
         make_study(rewards=Gaussian(-2.0, 2.0, noise=TRUE_NOISE)), num_users=2, per_user=2
     )
     assert "noise" not in study.hyperparameters()
-    for told in study.explain("0").arms.values():
-        assert told.uncertainty.noise == pytest.approx(TRUE_NOISE**2, rel=1e-12)
+    for explained in study.explain("0").arms.values():
+        assert explained.uncertainty.noise == pytest.approx(TRUE_NOISE**2, rel=1e-12)
 
 
 def test_noise_has_a_floor():

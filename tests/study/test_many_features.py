@@ -26,12 +26,16 @@ def test_somebody_extreme_is_served(policy, noise):
         study.enrol(user, dict.fromkeys(FEATURES, value))
         probabilities = study.decide(user).probabilities
         assert sum(probabilities.values()) == pytest.approx(1.0)
-        told = study.explain(user).arms.values()
-        for arm in told:
+        explained = study.explain(user).arms.values()
+        for arm in explained:
             assert np.isfinite(arm.interval).all()
             if policy == "coids":
                 assert np.isfinite(
-                    [arm.motive.regret, arm.motive.about_person, arm.motive.about_population]
+                    [
+                        arm.rationale.regret,
+                        arm.rationale.about_person,
+                        arm.rationale.about_population,
+                    ]
                 ).all()
 
 
@@ -47,9 +51,11 @@ def test_rewards_far_beyond_the_range_are_believed():
     study.enrol("anna")
     for reward in (9.0, 20.0, 60.0):
         study.reward(study.decide("anna", eligible=["a"]).id, reward)
-    told = study.explain("anna").arms["a"]
-    assert told.best_probability > 0.5
-    assert np.isfinite([told.motive.about_person, told.motive.about_population]).all()
+    explained = study.explain("anna").arms["a"]
+    assert explained.best_probability > 0.5
+    assert np.isfinite(
+        [explained.rationale.about_person, explained.rationale.about_population]
+    ).all()
 
 
 @pytest.mark.parametrize("rewards", ["gaussian", "bernoulli"])

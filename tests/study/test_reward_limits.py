@@ -92,9 +92,11 @@ def test_rewards_forty_deviations_outside_leave_everything_finite(policy):
     for leaf in jax.tree.leaves((study._learner.users, study._learner.state)):
         assert np.all(np.isfinite(np.asarray(leaf)))
     for user in users:
-        for told in study.explain(user).arms.values():
-            assert np.all(np.isfinite([told.mean, *told.interval, *told.uncertainty]))
-            assert told.interval[0] <= told.interval[1]
+        for explained in study.explain(user).arms.values():
+            assert np.all(
+                np.isfinite([explained.mean, *explained.interval, *explained.uncertainty])
+            )
+            assert explained.interval[0] <= explained.interval[1]
     newcomer = np.asarray(study.prior().best_probability())
     assert np.all(newcomer >= 0)
     assert newcomer.sum() == pytest.approx(1.0, abs=1e-9)
@@ -106,6 +108,6 @@ def test_far_rewards_move_the_belief_to_the_end_of_the_range():
     study.enrol("anna")
     decision = study.decide("anna")
     study.reward(decision.id, 1.0 + FAR)
-    told = study.explain("anna").arms[decision.arm]
-    assert told.mean == pytest.approx(1.0, abs=0.01)
-    assert told.best_probability > 0.98
+    explained = study.explain("anna").arms[decision.arm]
+    assert explained.mean == pytest.approx(1.0, abs=0.01)
+    assert explained.best_probability > 0.98

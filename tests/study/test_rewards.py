@@ -8,7 +8,7 @@ from scipy.stats import beta
 
 from cocobandits import Bernoulli, Bounded, Gaussian, OracleTS, Study
 from cocobandits.errors import ConfigurationError, InputError
-from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.beta_mixture import BetaMixture
 from support.designs import small
 
 REWARDS = Gaussian(0.0, 10.0, noise=0.25)
@@ -85,7 +85,7 @@ def test_the_widest_limits_leave_numbers_finite():
 
 
 def test_bounded_rewards_end_with_the_range():
-    """No margin, whether the noise is known or learned; the policy is told Gaussian noise."""
+    """No margin, whether the noise is known or learned; the policy gets Gaussian noise."""
     for noise in (0.5, None):
         study = make_study("uniform", Bounded(0.0, 10.0, noise=noise))
         assert study.design.rewards.bounds == (0.0, 10.0)
@@ -96,8 +96,10 @@ def test_bounded_rewards_end_with_the_range():
             study.reward(study.decide("anna").id, value)
         decision = study.decide("anna")
         for value in (-0.01, 10.01):
-            told = f"from 0 to 10 .the range of this study's rewards.*got reward={value}. .*wider"
-            with pytest.raises(InputError, match=told):
+            message = (
+                f"from 0 to 10 .the range of this study's rewards.*got reward={value}. .*wider"
+            )
+            with pytest.raises(InputError, match=message):
                 study.reward(decision.id, value)
 
 
@@ -147,15 +149,15 @@ def test_beliefs_about_chances_are_beta_distributions():
         decision = study.decide("anna")
         study.reward(decision.id, value)
         heard[decision.arm][1 - value] += 1
-    told = study.explain("anna").arms
+    explained = study.explain("anna").arms
     for arm, (successes, failures) in heard.items():
         law = beta(1 + successes, 1 + failures)
-        assert told[arm].mean == pytest.approx(law.mean(), abs=1e-9)
-        np.testing.assert_allclose(told[arm].interval, law.interval(0.9), atol=0.01)
-        assert told[arm].uncertainty.person == pytest.approx(law.var(), abs=1e-9)
+        assert explained[arm].mean == pytest.approx(law.mean(), abs=1e-9)
+        np.testing.assert_allclose(explained[arm].interval, law.interval(0.9), atol=0.01)
+        assert explained[arm].uncertainty.person == pytest.approx(law.var(), abs=1e-9)
         # A reward of 0 or 1 with mean m has variance m (1 - m), whatever is known of it.
         mean = law.mean()
-        assert told[arm].uncertainty.total == pytest.approx(mean * (1 - mean), abs=1e-9)
+        assert explained[arm].uncertainty.total == pytest.approx(mean * (1 - mean), abs=1e-9)
 
 
 @pytest.mark.parametrize("policy", ["coids", "ind-ts"])
@@ -166,8 +168,8 @@ def test_yes_no_study_runs_and_survives_the_disk(policy, tmp_path):
         for _ in range(2):
             decision = study.decide(f"user-{number}")
             study.reward(decision.id, int(decision.arm == "b"))
-    told = study.explain("user-3").arms
-    assert 0 <= told["a"].mean < told["b"].mean <= 1
+    explained = study.explain("user-3").arms
+    assert 0 <= explained["a"].mean < explained["b"].mean <= 1
     population = study.population()
     assert (population.edges[0], population.edges[-1]) == (0.0, 1.0)
     study.save(tmp_path / "one.study")
@@ -178,7 +180,7 @@ def test_yes_no_study_runs_and_survives_the_disk(policy, tmp_path):
 
 
 def test_true_chances_survive_the_disk(tmp_path):
-    prior = ChanceMixture([[0.0], [0.5]], [[2, 1], [1, 4]], [[1, 3], [2, 2]])
+    prior = BetaMixture([[0.0], [0.5]], [[2, 1], [1, 4]], [[1, 3], [2, 2]])
     study = Study(["a", "b"], {}, Bernoulli(), OracleTS(prior), seed=0)
     study.save(tmp_path / "one.study")
     assert Study.load(tmp_path / "one.study").design == study.design
@@ -219,7 +221,7 @@ def mirrored(policy):
 
 @pytest.mark.parametrize("policy", ["coids", "ind-ts", "mtts"])
 def test_lower_is_better_is_the_mirror_image(policy):
-    """Decisions are the same, and what is told is turned around."""
+    """Decisions are the same, and explanations are mirrored."""
     up, down = mirrored(policy)
     for number in range(up.num_decisions):
         assert up.decision(f"d{number}") == down.decision(f"d{number}")
@@ -231,9 +233,9 @@ def test_lower_is_better_is_the_mirror_image(policy):
         assert other.interval[0] < other.interval[1]
         assert other.best_probability == one.best_probability
         assert other.uncertainty == pytest.approx(one.uncertainty, rel=1e-9)
-        if one.motive is not None:
-            assert other.motive == pytest.approx(one.motive, rel=1e-9)
-            assert other.motive.regret >= 0
+        if one.rationale is not None:
+            assert other.rationale == pytest.approx(one.rationale, rel=1e-9)
+            assert other.rationale.regret >= 0
     assert down.hyperparameters() == up.hyperparameters()
     found, mirror = up.population(), down.population()
     np.testing.assert_allclose(mirror.edges, -found.edges[::-1], atol=1e-12)
@@ -250,9 +252,9 @@ def test_best_is_the_lowest_where_lower_is_better():
     for _ in range(30):
         decision = study.decide("anna")
         study.reward(decision.id, {"a": 6.0, "b": 2.0, "c": 9.0}[decision.arm])
-    told = study.explain("anna").arms
-    assert told["b"].best_probability > 0.95
-    assert told["b"].mean == pytest.approx(2.0, abs=0.1)
+    explained = study.explain("anna").arms
+    assert explained["b"].best_probability > 0.95
+    assert explained["b"].mean == pytest.approx(2.0, abs=0.1)
     assert study.decide("anna").probabilities["b"] > 0.95
 
 

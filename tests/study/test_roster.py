@@ -242,9 +242,9 @@ def test_added_arm_is_chosen_from_then_on(policy):
     study.reward(chosen.id, 1.9)
     assert float(study._learner.users.of(0)[1].count.sum()) == 5
     if policy != "uniform":
-        told = study.explain("anna").arms
-        assert told["d"].mean > 0.5
-        assert told["d"].best_probability > told[early[-1].arm].best_probability
+        explained = study.explain("anna").arms
+        assert explained["d"].mean > 0.5
+        assert explained["d"].best_probability > explained[early[-1].arm].best_probability
 
 
 def test_what_is_known_of_the_others_stays():
@@ -292,20 +292,20 @@ def test_policy_that_was_told_of_its_arms_takes_no_other():
 
 
 def test_explanation_says_what_active_arms_are_for():
-    """Probabilities of the motives are those of a decision without floors."""
+    """Probabilities of the rationales are those of a decision without floors."""
     study = make_study("coids")
     serve(study)
     study.suspend("b")
-    told = study.explain("anna")
-    assert told.arms["b"].motive is None
-    assert sum(arm.best_probability for arm in told.arms.values()) == pytest.approx(1.0)
+    explained = study.explain("anna")
+    assert explained.arms["b"].rationale is None
+    assert sum(arm.best_probability for arm in explained.arms.values()) == pytest.approx(1.0)
     decision = study.decide("anna")
     for arm in ("a", "c"):
-        motive = told.arms[arm].motive
-        assert motive.probability == pytest.approx(decision.weights[arm], abs=1e-6)
-    assert [line.split()[0] for line in str(told).splitlines()[-2:]] == ["a", "c"]
+        rationale = explained.arms[arm].rationale
+        assert rationale.probability == pytest.approx(decision.weights[arm], abs=1e-6)
+    assert [line.split()[0] for line in str(explained).splitlines()[-2:]] == ["a", "c"]
     study.suspend("c")
-    assert all(arm.motive is None for arm in study.explain("anna").arms.values())
+    assert all(arm.rationale is None for arm in study.explain("anna").arms.values())
 
 
 def test_changes_are_kept_with_their_reasons():

@@ -63,9 +63,9 @@ def test_same_reward_twice_is_harmless():
     study.enrol("anna", {"age": 34})
     decision = study.decide("anna")
     study.reward(decision.id, 1.3)
-    told = study.explain("anna")
+    explained = study.explain("anna")
     study.reward(decision.id, 1.3)
-    assert study.explain("anna") == told
+    assert study.explain("anna") == explained
 
 
 def test_same_enrolment_twice_is_harmless():
@@ -151,9 +151,9 @@ def test_rewards_may_come_late_and_in_any_order():
     counts[first.arm].append(0.9)
     counts[second.arm].append(-0.4)
     for arm, values in counts.items():
-        told = study.explain("anna").arms[arm]
+        explained = study.explain("anna").arms[arm]
         if values:
-            assert abs(told.mean - np.mean(values)) < 0.01
+            assert abs(explained.mean - np.mean(values)) < 0.01
 
 
 def test_correction_gives_what_the_right_value_would_have_given():
@@ -196,17 +196,17 @@ def test_explanation_adds_up():
     study.enrol("anna", {"age": 34})
     for value in (0.3, 0.5, 0.4):
         serve(study, "anna", value)
-    told = study.explain("anna")
-    for arm in told.arms.values():
+    explained = study.explain("anna")
+    for arm in explained.arms.values():
         noise, person, population = arm.uncertainty
         assert math.isclose(noise, 0.01)
         assert person >= 0
         assert population >= 0
         assert math.isclose(arm.uncertainty.total, noise + person + population)
         assert arm.interval[0] <= arm.mean <= arm.interval[1]
-    assert math.isclose(sum(arm.best_probability for arm in told.arms.values()), 1.0)
-    assert str(told).count("\n") == 3
-    assert "population" in str(told)
+    assert math.isclose(sum(arm.best_probability for arm in explained.arms.values()), 1.0)
+    assert str(explained).count("\n") == 3
+    assert "population" in str(explained)
 
 
 def test_total_uncertainty_is_the_variance_of_the_next_reward():
@@ -228,9 +228,9 @@ def test_total_uncertainty_is_the_variance_of_the_next_reward():
     step = float(rewards[1] - rewards[0])
     mean = (density * np.asarray(rewards)).sum(axis=1) * step
     variance = (density * (np.asarray(rewards)[None] - mean[:, None]) ** 2).sum(axis=1) * step
-    told = study.explain("anna").arms.values()
-    np.testing.assert_allclose([arm.uncertainty.total for arm in told], variance, rtol=1e-6)
-    np.testing.assert_allclose([arm.mean for arm in told], mean, atol=1e-6)
+    explained = study.explain("anna").arms.values()
+    np.testing.assert_allclose([arm.uncertainty.total for arm in explained], variance, rtol=1e-6)
+    np.testing.assert_allclose([arm.mean for arm in explained], mean, atol=1e-6)
 
 
 def test_units_do_not_matter():

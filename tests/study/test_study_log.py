@@ -55,10 +55,14 @@ def test_table_is_what_was_done():
 
 
 def test_metadata_say_what_the_numbers_mean():
-    told = make_study(maximise=False).log().schema.metadata
-    assert told[b"better"] == b"lower"
-    assert told[b"reward_range"] == b"0.0 to 10.0"
-    assert (told[b"policy"], told[b"seed"], told[b"rewards"]) == (b"uniform", b"5", b"gaussian")
+    metadata = make_study(maximise=False).log().schema.metadata
+    assert metadata[b"better"] == b"lower"
+    assert metadata[b"reward_range"] == b"0.0 to 10.0"
+    assert (metadata[b"policy"], metadata[b"seed"], metadata[b"rewards"]) == (
+        b"uniform",
+        b"5",
+        b"gaussian",
+    )
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])

@@ -114,9 +114,9 @@ class Session:
         """Compute the upper bounds of arms for a user."""
         return self.policy.scores(state.own, state.users, user)
 
-    def motives(self, state, user, arms=None):
+    def rationales(self, state, user, arms=None):
         """Split the probabilities by purpose."""
-        return self.policy.motives(state.own, state.users, user, arms)
+        return self.policy.rationales(state.own, state.users, user, arms)
 
     def read(self, state, context, statistics, read_fn):
         """Apply a function to every particle's belief."""

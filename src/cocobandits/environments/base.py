@@ -9,7 +9,7 @@ import numpy as np
 
 from cocobandits.environments.recruitment import Recruitment
 from cocobandits.errors import ConfigurationError, brief
-from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.beta_mixture import BetaMixture
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import Rewards
 
@@ -62,9 +62,7 @@ class Environment(ABC):
         """Draw users from the true population."""
 
     @abstractmethod
-    def population(
-        self, shared: FloatVector = NOTHING_SHARED
-    ) -> ConditionalMixture | ChanceMixture:
+    def population(self, shared: FloatVector = NOTHING_SHARED) -> ConditionalMixture | BetaMixture:
         """Describe the true population P*(μ | x), in reward units and features on [-1, 1]."""
 
     def check(self) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from cocobandits.environments.base import NOTHING_SHARED, Cohort, Environment, FloatVector
 from cocobandits.environments.recruitment import Recruitment
-from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.beta_mixture import BetaMixture
 from cocobandits.rewards import Bernoulli
 
 # Probabilities of a yes, group × arm; and the earlier pulls they are worth: users differ a little.
@@ -35,7 +35,7 @@ class YesNoEnvironment(Environment):
         means = generator.beta(_PULLS * centres, _PULLS * (1 - centres))
         return Cohort([{"x": float(value)} for value in x], means)
 
-    def population(self, shared: FloatVector = NOTHING_SHARED) -> ChanceMixture:
+    def population(self, shared: FloatVector = NOTHING_SHARED) -> BetaMixture:
         """One Beta law per group and arm."""
         del shared
-        return ChanceMixture(_LOGITS, _PULLS * _MEANS, _PULLS * (1 - _MEANS))
+        return BetaMixture(_LOGITS, _PULLS * _MEANS, _PULLS * (1 - _MEANS))

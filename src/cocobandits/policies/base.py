@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.errors import ConfigurationError
 from cocobandits.inference.smc import SmcInfo
-from cocobandits.policies.coco.acquisition import Motives
+from cocobandits.policies.coco.acquisition import Rationales
 from cocobandits.populations.base import Belief
 from cocobandits.populations.mixture import RewardKind
 from cocobandits.types import ArmVector, LogWeights, PossibleContext, RngKey
@@ -179,7 +179,7 @@ class Policy(ABC, Generic[S]):
             UnsupportedError: the policy was configured for the present arms.
         """
 
-    def widened(self) -> Any:
+    def with_arm(self) -> Any:
         """Build the same policy for a problem with one more arm.
 
         Raises:
@@ -194,7 +194,7 @@ class Policy(ABC, Generic[S]):
         """
         return None
 
-    def motives(self, state: S, users: UserTable, user: int, arms: Arms) -> Motives | None:
+    def rationales(self, state: S, users: UserTable, user: int, arms: Arms) -> Rationales | None:
         """Split the probabilities for a user by purpose; None for a policy that cannot."""
         return None
 
@@ -225,7 +225,7 @@ class PlainPolicy(Policy[None]):
         self, rng_key: RngKey, state: None, users: UserTable, history: History
     ) -> tuple[Policy[None], None]:
         """Continue with one more arm."""
-        return self.widened(), None
+        return self.with_arm(), None
 
 
 class SequentialPolicy(Policy[S]):
@@ -247,7 +247,7 @@ class SequentialPolicy(Policy[S]):
         self, rng_key: RngKey, state: S, users: UserTable, history: History
     ) -> tuple[Policy[S], S]:
         """Refit with one more arm, as if it had always been there."""
-        wider = self.widened()
+        wider = self.with_arm()
         return wider, wider.refit(users, history)
 
     def refit(self, users: UserTable, history: History) -> S:

@@ -13,14 +13,14 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transf
 from cocobandits.display import DEFAULT_LINE, Line
 from cocobandits.errors import ConfigurationError
 from cocobandits.policies.base import Policy, Problem
-from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.beta_mixture import BetaMixture
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 from cocobandits.rewards import RewardKind
 
 C = TypeVar("C", bound="type[PolicySettings]")
 # What a policy assumes of the population, as a diagnosis compares it; None if nothing definite.
 Assumption = Literal["nonparametric", "gaussian", "no-sharing"]
-Population = ConditionalMixture | ChanceMixture
+Population = ConditionalMixture | BetaMixture
 
 
 class Facts(NamedTuple):

@@ -14,7 +14,7 @@ from cocobandits.policies.description import Facts, PolicySettings, Population, 
 from cocobandits.populations.base import Belief, PopulationModel
 from cocobandits.populations.features import num_terms
 from cocobandits.populations.gaussian_belief import GaussianBelief
-from cocobandits.populations.known.chances import ChanceMixture, ChanceModel
+from cocobandits.populations.known.beta_mixture import BetaMixture, BetaMixtureModel
 from cocobandits.populations.known.flat import FlatModel
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture, GaussianMixtureModel
 from cocobandits.types import ArmVector, PossibleContext, Scalar
@@ -60,8 +60,8 @@ class IndTS(PolicySettings):
     def build(self, problem: Problem) -> "FixedPriorPolicy":
         """Build the policy for a problem."""
         if problem.rewards == "bernoulli":
-            unknown = ChanceMixture.unknown(problem.num_arms, num_terms(problem.features))
-            model = ChanceModel(unknown, problem.features, problem.reward_range)
+            unknown = BetaMixture.unknown(problem.num_arms, num_terms(problem.features))
+            model = BetaMixtureModel(unknown, problem.features, problem.reward_range)
             return FixedPriorPolicy(problem, model)
         flat = FlatModel(problem.num_arms, *problem.reward_range, problem.known_noise())
         return FixedPriorPolicy(problem, flat)
@@ -79,15 +79,15 @@ class OracleTS(PolicySettings):
 
     Attributes:
         population: the true one, in standardised units: a `ConditionalMixture`, or a
-            `ChanceMixture` if rewards are 0 or 1. None in a simulation stands for its own.
+            `BetaMixture` if rewards are 0 or 1. None in a simulation stands for its own.
     """
 
     population: Population | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.population, ConditionalMixture | ChanceMixture | None):
+        if not isinstance(self.population, ConditionalMixture | BetaMixture | None):
             raise ConfigurationError(
-                "Expected a ConditionalMixture or a ChanceMixture; got "
+                "Expected a ConditionalMixture or a BetaMixture; got "
                 f"population={self.population!r}. Change it, or leave it out."
             )
 
@@ -99,7 +99,7 @@ class OracleTS(PolicySettings):
         """Use the true population."""
         return self.filled(population=facts.population)
 
-    def model(self, problem: Problem) -> GaussianMixtureModel | ChanceModel:
+    def model(self, problem: Problem) -> GaussianMixtureModel | BetaMixtureModel:
         """Describe the true population.
 
         Raises:
@@ -116,14 +116,14 @@ class OracleTS(PolicySettings):
                 f"Expected a population of {problem.num_arms} arms; got "
                 f"num_arms={population.num_arms}. Give a mean for every arm."
             )
-        if isinstance(population, ChanceMixture) != (problem.rewards == "bernoulli"):
+        if isinstance(population, BetaMixture) != (problem.rewards == "bernoulli"):
             raise ConfigurationError(
                 f"Expected a population of {problem.rewards} rewards; got a "
-                f"{type(population).__name__}. Give a ChanceMixture for yes/no rewards, and a "
+                f"{type(population).__name__}. Give a BetaMixture for yes/no rewards, and a "
                 "ConditionalMixture for all others."
             )
-        if isinstance(population, ChanceMixture):
-            return ChanceModel(population, problem.features, problem.reward_range)
+        if isinstance(population, BetaMixture):
+            return BetaMixtureModel(population, problem.features, problem.reward_range)
         return GaussianMixtureModel(
             population, problem.features, problem.reward_range, problem.known_noise()
         )
@@ -133,7 +133,7 @@ class FixedPriorPolicy(PlainPolicy):
     """Condition a fixed population on each user, and play each arm as often as it is best."""
 
     def __init__(self, problem: Problem, model: PopulationModel) -> None:
-        super().__init__(problem, None)  # `widened` needs no settings
+        super().__init__(problem, None)  # `with_arm` needs no settings
         self.model = model
 
     @property
@@ -146,7 +146,7 @@ class FixedPriorPolicy(PlainPolicy):
         chosen = None if arms is None else jnp.asarray(arms)
         return _best_probability(self.model, users.of(jnp.asarray(user)), chosen)
 
-    def widened(self) -> "FixedPriorPolicy":
+    def with_arm(self) -> "FixedPriorPolicy":
         """Widen the model.
 
         Raises:

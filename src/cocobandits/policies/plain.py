@@ -12,11 +12,11 @@ from cocobandits.errors import ConfigurationError, UnknownNameError, brief
 from cocobandits.policies.coco.populations import POPULATIONS
 from cocobandits.policies.description import PolicySettings
 from cocobandits.policies.registry import POLICIES
-from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.beta_mixture import BetaMixture
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 
 _KIND = "kind"
-_TRUTHS = {"conditional-mixture": ConditionalMixture, "chance-mixture": ChanceMixture}
+_TRUTHS = {"conditional-mixture": ConditionalMixture, "chance-mixture": BetaMixture}
 _CLASSES: dict[str, type] = {**rewards.KINDS, **POLICIES, **POPULATIONS, **_TRUTHS}
 
 

@@ -308,7 +308,7 @@ class PopulationModel(ABC):
         """Make the same model with one more arm; None if what was learned does not carry over."""
         return None
 
-    def widened(self, rng_key: RngKey, particles: Particles) -> Float[Array, "particle wider"]:
+    def extend(self, rng_key: RngKey, particles: Particles) -> Float[Array, "particle wider"]:
         """Make particles of `with_arm` from those of this model.
 
         Nobody has been given the new arm, so its parameters, which come last, have their prior.

@@ -10,7 +10,7 @@ import numpy as np
 
 from cocobandits.environments.base import Cohort, Environment, FloatCube, FloatVector
 from cocobandits.errors import ConfigurationError, brief
-from cocobandits.populations.known.chances import ChanceMixture
+from cocobandits.populations.known.beta_mixture import BetaMixture
 from cocobandits.populations.known.gaussian_mixture import ConditionalMixture
 
 # Streams of a seed. NumPy takes [seed, 0] for the seed alone, so nobody else may use that.
@@ -22,11 +22,11 @@ class World(NamedTuple):
 
     cohort: Cohort
     rewards: FloatCube  # user × step × arm: what each arm would give
-    population: ConditionalMixture | ChanceMixture
+    population: ConditionalMixture | BetaMixture
 
 
 class EvaluationBatch(NamedTuple):
-    """Newcomers on whom learned priors are tried out; nobody learns from them."""
+    """Newcomers that learned priors are evaluated on; nobody learns from them."""
 
     cohort: Cohort
     rewards: FloatCube  # user × pull × arm
@@ -48,9 +48,9 @@ def draw_world(environment: Environment, seed: int) -> World:
     noise = environment.rewards.draw_noise(np.random.default_rng([seed, _NOISE]), shape)
     rewards = environment.rewards.draw(cohort.arm_means[:, None, :], noise)
     population = environment.population(shared)
-    if not isinstance(population, ConditionalMixture | ChanceMixture):
+    if not isinstance(population, ConditionalMixture | BetaMixture):
         raise ConfigurationError(
-            "Expected the true population as a ConditionalMixture or a ChanceMixture; got "
+            "Expected the true population as a ConditionalMixture or a BetaMixture; got "
             f"{brief(population)}. Change population of the environment {environment.name!r}."
         )
     return World(cohort, rewards, population)

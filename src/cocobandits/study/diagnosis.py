@@ -247,7 +247,7 @@ def _average_log_evidence(
 
 def _flat_log_evidence(problem: Problem, users: UserTable) -> Scalar:
     if problem.rewards == "bernoulli":
-        return _sum_chances(jnp.array(problem.reward_range), users)
+        return _sum_bernoulli(jnp.array(problem.reward_range), users)
     return _sum_flat(jnp.array(problem.reward_range), users, *_noises(problem))
 
 
@@ -268,7 +268,7 @@ def _sum_flat(
 
 
 @jax.jit
-def _sum_chances(ends: Float[Array, " edge"], users: UserTable) -> Scalar:
+def _sum_bernoulli(ends: Float[Array, " edge"], users: UserTable) -> Scalar:
     """Sum log ∫ p^s (1 - p)^f dp over users and arms; without rewards it is zero."""
     num_rewards, total, _ = users.statistics
     successes = (total - num_rewards * ends[0]) / (ends[1] - ends[0])

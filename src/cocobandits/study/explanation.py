@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cocobandits.policies.base import Readings
-from cocobandits.policies.coco.acquisition import Motives
+from cocobandits.policies.coco.acquisition import Rationales
 from cocobandits.populations.base import Belief, Hyperparameters
 from cocobandits.rewards import STANDARD_RANGE
 from cocobandits.study.context import FEATURE_RANGE
@@ -39,7 +39,7 @@ class Uncertainty(NamedTuple):
         return self.noise + self.person + self.population
 
 
-class Motive(NamedTuple):
+class Rationale(NamedTuple):
     """Cost and information of an arm, and what its probability is for.
 
     Attributes:
@@ -69,15 +69,16 @@ class ArmExplanation(NamedTuple):
     """What is believed about one arm for one user; `interval` covers 90 % of the belief.
 
     The best arm is the one with the highest mean, or the lowest if lower rewards are better, of all
-    arms, also of those that are suspended or withdrawn: `status` says which are. `motive` is None
-    for policies that do not weigh information against reward, and for arms that are not active.
+    arms, also of those that are suspended or withdrawn: `status` says which are. `rationale` is
+    None for policies that do not weigh information against reward, and for arms that are not
+    active.
     """
 
     mean: float
     interval: tuple[float, float]
     best_probability: float
     uncertainty: Uncertainty
-    motive: Motive | None
+    rationale: Rationale | None
     status: ArmStatus = "active"
 
 
@@ -89,7 +90,7 @@ class Explanation:
     arms: dict[str, ArmExplanation]
 
     def __str__(self) -> str:
-        return "\n".join(self._beliefs() + self._motives())
+        return "\n".join(self._beliefs() + self._rationales())
 
     def _beliefs(self) -> list[str]:
         width = self._width()
@@ -106,9 +107,9 @@ class Explanation:
             )
         return lines
 
-    def _motives(self) -> list[str]:
+    def _rationales(self) -> list[str]:
         """List the cost and the information of active arms, and the parts of their probability."""
-        if all(belief.motive is None for belief in self.arms.values()):
+        if all(belief.rationale is None for belief in self.arms.values()):
             return []
         width = self._width()
         lines = [
@@ -119,14 +120,14 @@ class Explanation:
             f"{'total':>7}  {'reward':>7} + {'user':>7} + {'later users':>11}",
         ]
         for arm, belief in self.arms.items():
-            motive = belief.motive
-            if motive is None:
+            rationale = belief.rationale
+            if rationale is None:
                 continue
             lines.append(
-                f"{arm:<{width}}  {motive.regret:8.3g}  {motive.about_person:8.3g}  "
-                f"{motive.about_population:9.3g}  {motive.probability:7.3f}  "
-                f"{motive.for_reward:7.3f} + {motive.for_person:7.3f} + "
-                f"{motive.for_population:11.3f}"
+                f"{arm:<{width}}  {rationale.regret:8.3g}  {rationale.about_person:8.3g}  "
+                f"{rationale.about_population:9.3g}  {rationale.probability:7.3f}  "
+                f"{rationale.for_reward:7.3f} + {rationale.for_person:7.3f} + "
+                f"{rationale.for_population:11.3f}"
             )
         return lines
 
@@ -162,7 +163,7 @@ def explain(
     user: str,
     design: StudyDesign,
     readings: Readings,
-    motives: dict[int, Motive],
+    rationales: dict[int, Rationale],
     statuses: Mapping[str, ArmStatus] | None = None,
 ) -> Explanation:
     """Average over particles and split the variance into its three parts.
@@ -188,7 +189,7 @@ def explain(
             (low, high),
             float(best[number]),
             Uncertainty(*sources[number].tolist()),
-            motives.get(number),
+            rationales.get(number),
             "active" if statuses is None else statuses[arm],
         )
     return Explanation(user, arms)
@@ -224,15 +225,15 @@ def _normalised(log_weights: FloatVector) -> FloatVector:
     return weights / weights.sum()
 
 
-def motives_of(
-    design: StudyDesign, arms: tuple[int, ...], motives: Motives | None
-) -> dict[int, Motive]:
-    """Convert motives to units of reward; nothing if the policy weighs no information."""
-    if motives is None:
+def rationales_of(
+    design: StudyDesign, arms: tuple[int, ...], rationales: Rationales | None
+) -> dict[int, Rationale]:
+    """Convert rationales to units of reward; nothing if the policy weighs no information."""
+    if rationales is None:
         return {}
-    columns = np.stack([np.asarray(part) for part in motives], axis=1).tolist()
+    columns = np.stack([np.asarray(part) for part in rationales], axis=1).tolist()
     return {
-        arm: Motive(regret / design.rewards.scale, *others)
+        arm: Rationale(regret / design.rewards.scale, *others)
         for arm, (regret, *others) in zip(arms, columns, strict=True)
     }
 

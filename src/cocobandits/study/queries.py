@@ -21,7 +21,7 @@ from cocobandits.study.events import ArmStatus, Event
 from cocobandits.study.explanation import (
     Explanation,
     explain,
-    motives_of,
+    rationales_of,
     read_summary,
     summarise_hyperparameters,
 )
@@ -134,8 +134,8 @@ class Queries(ABC):
         context, statistics = table.of(number)
         readings = self._believing(policy.read(state, table, (context, statistics), read_summary))
         some = None if len(arms) == len(self.design.arms) else arms
-        motives = policy.motives(state, table, number, some) if len(arms) > 1 else None
-        spoken = motives_of(self.design, arms, motives)
+        rationales = policy.rationales(state, table, number, some) if len(arms) > 1 else None
+        spoken = rationales_of(self.design, arms, rationales)
         return explain(user, self.design, readings, spoken, self._state.arms)
 
     def diagnose(self, has_other_model: bool = False) -> Diagnosis:

@@ -24,7 +24,7 @@ _UNITS = {"arm lengthscale": "reward units", "amplitude": "nats", "noise": "rewa
 _STANDARD_WIDTH = 4.0
 
 
-class Course(NamedTuple):
+class Trace(NamedTuple):
     """One hyperparameter over the steps: 50 %, 5 % and 95 % points, averaged over seeds."""
 
     steps: Values
@@ -43,14 +43,14 @@ class Course(NamedTuple):
 )
 def hyperparameter_figure(results: Results) -> Figure:
     """Draw every hyperparameter over the steps, on a logarithmic scale: environments across."""
-    courses = {key: courses_of(columns) for key, columns in results.hyperparameters.items()}
-    names = list(dict.fromkeys(name for found in courses.values() for name in found))
+    traces = {key: traces_of(columns) for key, columns in results.hyperparameters.items()}
+    names = list(dict.fromkeys(name for found in traces.values() for name in found))
     units = [_UNITS.get(name, f"units of {name.removesuffix(' lengthscale')}") for name in names]
     labels = [f"{name}\n({unit})" for name, unit in zip(names, units, strict=True)]
     drawn, axes = _step_panels(results, 1.75 * len(names) + 0.7, labels)
     for column, environment in zip(axes.T, results.environments, strict=True):
         for policy in results.policies:
-            found = courses.get((environment, policy), {})
+            found = traces.get((environment, policy), {})
             starts = prior_medians(results, environment, policy)
             line = results.line(policy)._replace(width=1.8, layer=_LAYER)
             for place, name in zip(column, names, strict=True):
@@ -100,13 +100,13 @@ def health_figure(results: Results) -> Figure:
     return drawn
 
 
-def courses_of(columns: dict[str, Values]) -> dict[str, Course]:
+def traces_of(columns: dict[str, Values]) -> dict[str, Trace]:
     """Average the last values over seeds, from the step on at which all seeds have one.
 
     Averages are geometric, since values are positive and drawn on a logarithmic scale.
     """
     return {
-        name: _course({key: column[columns["name"] == name] for key, column in columns.items()})
+        name: _trace({key: column[columns["name"] == name] for key, column in columns.items()})
         for name in dict.fromkeys(columns["name"].tolist())
     }
 
@@ -123,7 +123,7 @@ def prior_medians(results: Results, environment: str, policy: str) -> dict[str, 
     return medians | ({"x lengthscale": context} if environment in (*PAPER, *STRESS) else {})
 
 
-def _course(columns: dict[str, Values]) -> Course:
+def _trace(columns: dict[str, Values]) -> Trace:
     seeds = [columns["seed"] == seed for seed in np.unique(columns["seed"])]
     starts = [columns["step"][chosen].min() for chosen in seeds]
     steps = np.arange(max(starts), columns["step"].max() + 1)
@@ -132,7 +132,7 @@ def _course(columns: dict[str, Values]) -> Course:
         last = np.searchsorted(columns["step"][chosen], steps, side="right") - 1
         points = [columns[name][chosen][last] for name in ("median", "low", "high")]
         logs += np.log(points) / len(seeds)
-    return Course(steps + 1.0, *np.exp(logs))
+    return Trace(steps + 1.0, *np.exp(logs))
 
 
 def _binned(steps: Values, values: Values, num_steps: int) -> list[Values]:

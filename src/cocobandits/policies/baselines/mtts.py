@@ -179,10 +179,10 @@ class HierarchyPolicy(Policy[LmmState]):
 
         The sums stay: nobody was given the arm.
         """
-        policy = self.widened()
+        policy = self.with_arm()
         fresh, size = policy.init(rng_key), self.problem.num_arms
         covariance = fresh.covariance.at[:size, :size].set(state.covariance)
-        return policy, LmmState(state.sums.widened(fresh.sums), covariance)
+        return policy, LmmState(state.sums.extended(fresh.sums), covariance)
 
     def read(self, state: LmmState, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings:
         """Apply the function to the one belief."""
@@ -213,7 +213,7 @@ def _read(read_fn: ReadFn, belief: GaussianBelief) -> Any:
 class MttsPolicy(HierarchyPolicy, settings=MTTS):
     """Learn a line of the context for all users, and each user's deviation from it."""
 
-    def widened(self) -> "MttsPolicy":
+    def with_arm(self) -> "MttsPolicy":
         """Give the new arm its own line.
 
         Raises:
@@ -224,4 +224,4 @@ class MttsPolicy(HierarchyPolicy, settings=MTTS):
                 f"Expected MTTS without a design; got design for {self.problem.num_arms} arms. "
                 "Start a new study with a row for every arm."
             )
-        return super().widened()
+        return super().with_arm()

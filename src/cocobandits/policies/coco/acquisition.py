@@ -25,8 +25,8 @@ LEAST_DENSITY = 1e-30
 Pairs = Float[Array, " pair"]
 
 
-class Motives(NamedTuple):
-    """What speaks for each arm: the fields of `study.explanation.Motive`, standardised."""
+class Rationales(NamedTuple):
+    """What speaks for each arm: the fields of `study.explanation.Rationale`, standardised."""
 
     regret: ArmVector
     about_person: ArmVector
@@ -71,7 +71,7 @@ class Acquisition(ABC):
     def combine(self, readings: UserReadings) -> ArmVector:
         """Compute arm probabilities."""
 
-    def motives(self, readings: UserReadings) -> Motives | None:
+    def rationales(self, readings: UserReadings) -> Rationales | None:
         """Split the probabilities by purpose; None for a rule that cannot."""
         return None
 

@@ -37,7 +37,7 @@ from cocobandits.numerics.traced import traced
 from cocobandits.policies.coco.acquisition import (
     LEAST_DENSITY,
     Acquisition,
-    Motives,
+    Rationales,
     UserReadings,
     as_shares,
     best_mixture,
@@ -96,11 +96,11 @@ class TwoPurposes(Acquisition):
         """Choose for this user and the population."""
         return self.choices(readings)[2]
 
-    def motives(self, readings: UserReadings) -> Motives:
+    def rationales(self, readings: UserReadings) -> Rationales:
         """Remove the purposes one after the other, and compare."""
         prospects, alone, chosen = self.choices(readings)
         at_once = greedy(prospects.regret)
-        return Motives(*prospects, at_once, alone - at_once, chosen - alone)
+        return Rationales(*prospects, at_once, alone - at_once, chosen - alone)
 
 
 @traced("rewards", "population_weight", choices=())

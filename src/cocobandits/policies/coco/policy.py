@@ -15,7 +15,7 @@ from cocobandits.inference import smc
 from cocobandits.inference.smc import SmcConfig, SmcInfo, SmcState
 from cocobandits.numerics.blocks import in_blocks
 from cocobandits.policies.base import Arms, History, Policy, Problem, ReadFn, Readings, UserData
-from cocobandits.policies.coco.acquisition import Acquisition, Motives, UserReadings
+from cocobandits.policies.coco.acquisition import Acquisition, Rationales, UserReadings
 from cocobandits.populations.base import Belief, Hyperparameters, PopulationModel
 from cocobandits.populations.history_path import HistoryPath
 from cocobandits.types import ArmVector, LogWeights, Particles, PossibleContext, RngKey
@@ -63,9 +63,11 @@ class CocoPolicy(Policy[SmcState]):
         """Compute the exact marginal probability of each arm."""
         return _combine(self.acquisition, self.model, self._query(state, users, user, arms))
 
-    def motives(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> Motives | None:
+    def rationales(
+        self, state: SmcState, users: UserTable, user: int, arms: Arms
+    ) -> Rationales | None:
         """Ask the acquisition."""
-        return _motives(self.acquisition, self.model, self._query(state, users, user, arms))
+        return _rationales(self.acquisition, self.model, self._query(state, users, user, arms))
 
     def add_arm(
         self, rng_key: RngKey, state: SmcState, users: UserTable, history: History
@@ -78,10 +80,10 @@ class CocoPolicy(Policy[SmcState]):
         Raises:
             NumericalError: no particle of a new population can explain a user.
         """
-        policy = self.widened()
+        policy = self.with_arm()
         if policy.model != self.model.with_arm():
             return policy, relearn(rng_key, policy.model, users, policy.inference)
-        particles = self.model.widened(rng_key, state.particles)
+        particles = self.model.extend(rng_key, state.particles)
         return policy, state._replace(particles=particles)
 
     def _query(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> "_Query":
@@ -166,8 +168,10 @@ def _combine(acquisition: Acquisition, model: PopulationModel, query: _Query) ->
 
 
 @jax.jit
-def _motives(acquisition: Acquisition, model: PopulationModel, query: _Query) -> Motives | None:
-    return acquisition.motives(_readings(acquisition, model, query))
+def _rationales(
+    acquisition: Acquisition, model: PopulationModel, query: _Query
+) -> Rationales | None:
+    return acquisition.rationales(_readings(acquisition, model, query))
 
 
 def _readings(acquisition: Acquisition, model: PopulationModel, query: _Query) -> UserReadings:

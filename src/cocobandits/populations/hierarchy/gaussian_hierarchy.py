@@ -35,7 +35,7 @@ class Sums(NamedTuple):
     precision: Float[Array, "coefficient coefficient"]
     shift: Float[Array, " coefficient"]
 
-    def widened(self, fresh: "Sums") -> "Sums":
+    def extended(self, fresh: "Sums") -> "Sums":
         """Put what is known of these coefficients first, and `fresh` for those that are new."""
         size = len(self.shift)
         return Sums(
@@ -72,11 +72,11 @@ def fitted_covariance(
     model: LinearMixedModel,
     sums: Sums,
     users: UserTable,
-    told: tuple[Float[Array, "arm arm"], Scalar],
+    given: tuple[Float[Array, "arm arm"], Scalar],
 ) -> Float[Array, "arm arm"]:
     """Take one step of EM towards the Σ that is likeliest given all rewards.
 
-    With the Σ₀ that was told, and counts for ν users, and all n users with rewards,
+    With the given Σ₀, and counts for ν users, and all n users with rewards,
 
         Σ ← (ν Σ₀ + Σ_i E[δ_i δ_iᵀ]) / (ν + n)
 
@@ -94,7 +94,7 @@ def fitted_covariance(
 
     moments = jax.vmap(moment)(users.contexts, users.statistics)
     num_users = jnp.sum(jnp.any(users.statistics.count > 0, axis=1))
-    covariance, strength = told
+    covariance, strength = given
     fitted = (strength * covariance + moments.sum(axis=0)) / (strength + num_users)
     return (fitted + fitted.T) / 2
 

@@ -89,7 +89,7 @@ class FlatBelief(Belief):
         distance = (rewards[None, :] - rule.points[:, None]) / self.reward_noise
         noise = jnp.exp(-(distance**2) / 2) / (self.reward_noise * jnp.sqrt(2 * jnp.pi))
 
-        def chance(best: int, arm: int) -> Values:
+        def wins(best: int, arm: int) -> Values:
             others = [other for other in range(len(below)) if other not in (best, arm)]
             rest = jnp.prod(below[jnp.asarray(others, dtype=int)], axis=0)
             if best == arm:
@@ -97,8 +97,8 @@ class FlatBelief(Belief):
             return integrate_above(rule, whole, density[best] * rest)
 
         arms = range(len(below))
-        chances = jnp.stack([jnp.stack([chance(best, arm) for arm in arms]) for best in arms])
-        return (chances * (density * rule.weights[None, :])[None]) @ noise
+        joint = jnp.stack([jnp.stack([wins(best, arm) for arm in arms]) for best in arms])
+        return (joint * (density * rule.weights[None, :])[None]) @ noise
 
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
         """Multiply the bin probabilities of two arms."""

@@ -3,7 +3,7 @@
     P(μ | x) = Σ_j w_j(x) N(m_j(x), F_j(x) F_j(x)ᵀ)
 
 with log w_j (up to a constant), m_j and F_j linear in the terms of the context. Every simulated
-population of the paper has this form (App. "Experimental Details"), so a policy that is told the
+population of the paper has this form (App. "Experimental Details"), so a policy that is given the
 truth can be exact.
 """
 

@@ -1,6 +1,6 @@
 """A particle's belief about one user, as probabilities of the cells of the arm grid.
 
-Exact under a density that is flat within each cell: arms that share a cell are told apart by the
+Exact under a density that is flat within each cell: arms that share a cell are ordered by the
 truncated normals in it, not by the order of their names (paper, App. "Thompson Sampling").
 """
 

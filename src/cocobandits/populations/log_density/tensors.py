@@ -13,7 +13,7 @@ Tensor = Float[Array, "*cells"]
 
 
 def once(values: Tensor) -> Tensor:
-    """Keep the compiler from computing a tensor anew for each of its readers."""
+    """Keep the compiler from computing a tensor again for each of its readers."""
     return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
 
 

@@ -1,8 +1,8 @@
 """What each component of a mixture believes about each arm: the Gaussian family.
 
-A *type* is one component of one particle, at one place of its common factors. Within a type the
-arms are independent, so a reward of one arm reweights the types and moves that arm alone. Owns what
-a family of arms can be asked; knows nothing of users or particles.
+A component here belongs to one particle, at one place of its common factor. Within it the arms are
+independent, so a reward of one arm reweights the components and moves that arm alone. Owns the
+contract of a family of arms; knows nothing of users or particles.
 """
 
 import math
@@ -17,8 +17,8 @@ from jaxtyping import Array, Float, Int
 from cocobandits.types import Values
 from cocobandits.users.statistics import Statistics
 
-TypeArms = Float[Array, "type arm"]
-TypeValues = Float[Array, "type arm value"]
+ComponentArms = Float[Array, "component arm"]
+ComponentValues = Float[Array, "component arm value"]
 
 LEAST_VARIANCE = 1e-14
 # Nodes on which the best of all arms is found, and how many deviations they reach. Against 10^6
@@ -27,49 +27,53 @@ _NUM_NODES, REACH = 32, 4.5
 
 
 class Contest(NamedTuple):
-    """Who is best within each type, and how good the best is."""
+    """Who is best within each component, and how good the best is."""
 
-    best_probability: TypeArms
-    mean: Float[Array, " type"]
-    variance: Float[Array, " type"]
+    best_probability: ComponentArms
+    mean: Float[Array, " component"]
+    variance: Float[Array, " component"]
 
 
 @runtime_checkable
 class Arms(Protocol):
-    """Independent arms within each type."""
+    """Independent arms within each component."""
 
     @property
     def support(self) -> tuple[float, float]:
         """Where means can lie."""
 
-    def mean(self) -> TypeArms:
+    def mean(self) -> ComponentArms:
         """Compute E[μ_a]."""
 
-    def variance(self) -> TypeArms:
+    def variance(self) -> ComponentArms:
         """Compute Var(μ_a)."""
 
     def contest(self) -> Contest:
         """Integrate over the largest of all means."""
 
-    def joint(self, shares: Float[Array, " type"], rewards: Values) -> TypeValues:
-        """Compute how likely, or how dense, a type and the next reward of every arm are."""
+    def joint(self, shares: Float[Array, " component"], rewards: Values) -> ComponentValues:
+        """Compute how likely, or how dense, a component and the next reward of every arm are."""
 
-    def after(self, rewards: Values) -> tuple[TypeValues, Float[Array, "type arm #value"]]:
+    def after(
+        self, rewards: Values
+    ) -> tuple[ComponentValues, Float[Array, "component arm #value"]]:
         """Compute mean and variance of every arm once its next reward is seen."""
 
-    def cumulative(self, values: Values) -> TypeValues:
+    def cumulative(self, values: Values) -> ComponentValues:
         """Compute P(μ_a ≤ value)."""
 
-    def condition(self, statistics: Statistics) -> tuple["Arms", Float[Array, " type"]]:
-        """Learn from rewards; the second answer is the log of their density under each type."""
+    def condition(self, statistics: Statistics) -> tuple["Arms", Float[Array, " component"]]:
+        """Condition on rewards; also return the log of their density under each component."""
 
     def among(self, arms: Int[Array, " chosen"]) -> "Arms":
         """Keep some arms."""
 
-    def expanded(self, log_weights: Float[Array, " type"]) -> tuple[Float[Array, " place"], "Arms"]:
-        """List types within which arms are independent."""
+    def expanded(
+        self, log_weights: Float[Array, " component"]
+    ) -> tuple[Float[Array, " place"], "Arms"]:
+        """List components within which arms are independent."""
 
-    def noise_variance(self) -> Float[Array, " type"]:
+    def noise_variance(self) -> Float[Array, " component"]:
         """Compute the variance of a reward around its arm mean, averaged over arms."""
 
 
@@ -78,24 +82,24 @@ class Arms(Protocol):
 class GaussianArms:
     """Normal arm means, and normal rewards around them."""
 
-    location: Float[Array, "*each type arm"]
-    spread: Float[Array, "*each type arm"]  # variances
-    noise: Float[Array, "*each type"]  # standard deviation of a reward
+    location: Float[Array, "*each component arm"]
+    spread: Float[Array, "*each component arm"]  # variances
+    noise: Float[Array, "*each component"]  # standard deviation of a reward
 
     @property
     def support(self) -> tuple[float, float]:
         """Anywhere."""
         return -math.inf, math.inf
 
-    def mean(self) -> TypeArms:
+    def mean(self) -> ComponentArms:
         """Compute E[μ_a]."""
         return self.location
 
-    def variance(self) -> TypeArms:
+    def variance(self) -> ComponentArms:
         """Compute Var(μ_a)."""
         return self.spread
 
-    def noise_variance(self) -> Float[Array, " type"]:
+    def noise_variance(self) -> Float[Array, " component"]:
         """Square the deviation."""
         return self.noise**2
 
@@ -120,7 +124,7 @@ class GaussianArms:
         hazard = inverse * jnp.exp(-(distance**2) / 2) / below
         return settle(points, hazard, jnp.prod(below, axis=1) * weights)
 
-    def joint(self, shares: Float[Array, " type"], rewards: Values) -> TypeValues:
+    def joint(self, shares: Float[Array, " component"], rewards: Values) -> ComponentValues:
         """Compute a density as wide as the belief and the noise together."""
         variance = self.spread + self.noise[:, None] ** 2
         # All that does not depend on the reward comes first: five times as fast.
@@ -129,7 +133,9 @@ class GaussianArms:
         distance = rewards[None, None, :] - self.location[:, :, None]
         return height * jnp.exp(sharpness * distance**2)
 
-    def after(self, rewards: Values) -> tuple[TypeValues, Float[Array, "type arm #value"]]:
+    def after(
+        self, rewards: Values
+    ) -> tuple[ComponentValues, Float[Array, "component arm #value"]]:
         """Move the mean towards the reward, by the share of the variance that is not noise."""
         noise = self.noise[:, None] ** 2
         share = self.spread / (self.spread + noise)
@@ -137,12 +143,14 @@ class GaussianArms:
         mean = start[:, :, None] + share[:, :, None] * rewards[None, None, :]
         return mean, (share * noise)[:, :, None]
 
-    def cumulative(self, values: Values) -> TypeValues:
+    def cumulative(self, values: Values) -> ComponentValues:
         """Compute Φ((value - mean) / deviation)."""
         deviation = jnp.sqrt(jnp.maximum(self.spread, LEAST_VARIANCE))[:, :, None]
         return ndtr((values[None, None, :] - self.location[:, :, None]) / deviation)
 
-    def condition(self, statistics: Statistics) -> tuple["GaussianArms", Float[Array, " type"]]:
+    def condition(
+        self, statistics: Statistics
+    ) -> tuple["GaussianArms", Float[Array, " component"]]:
         """Weigh each arm's rewards against its own spread."""
         noise = self.noise[:, None] ** 2
         count, total = statistics.count[None, :], statistics.total[None, :]
@@ -156,19 +164,19 @@ class GaussianArms:
         return GaussianArms(self.location[:, arms], self.spread[:, arms], self.noise)
 
     def expanded(
-        self, log_weights: Float[Array, " type"]
+        self, log_weights: Float[Array, " component"]
     ) -> tuple[Float[Array, " place"], "GaussianArms"]:
         """Return them as they are."""
         return log_weights, self
 
 
 def gaussian_log_evidence(
-    location: TypeArms,
-    spread: TypeArms,
-    noise: Float[Array, " type"],
+    location: ComponentArms,
+    spread: ComponentArms,
+    noise: Float[Array, " component"],
     statistics: Statistics,
-) -> Float[Array, " type"]:
-    """Sum log p(rewards of an arm | type) over arms; an arm without rewards adds nothing."""
+) -> Float[Array, " component"]:
+    """Sum log p(rewards of an arm | component) over arms; an arm without rewards adds nothing."""
     variance = noise[:, None] ** 2
     count = statistics.count[None, :]
     average = (statistics.total / jnp.maximum(statistics.count, 1.0))[None, :]
@@ -180,7 +188,9 @@ def gaussian_log_evidence(
 
 
 def settle(
-    points: Float[Array, "type node"], hazard: TypeValues, best: Float[Array, "type node"]
+    points: Float[Array, "component node"],
+    hazard: ComponentValues,
+    best: Float[Array, "component node"],
 ) -> Contest:
     """Sum over nodes at which the largest mean may be."""
     wins = jnp.einsum("tan,tn->ta", hazard, best)

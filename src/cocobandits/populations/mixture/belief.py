@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from cocobandits.numerics.blocks import block_size, split
 from cocobandits.populations.base import Belief
-from cocobandits.populations.mixture.arms import Arms, Contest, TypeValues
+from cocobandits.populations.mixture.arms import Arms, ComponentValues, Contest
 from cocobandits.types import ArmValues, ArmVector, Scalar, Values
 from cocobandits.users.statistics import Statistics
 
@@ -22,9 +22,9 @@ T = TypeVar("T")
 _LEAST_SHARE = 1e-6
 # Values that are laid out per arm: steps of a sixteenth of the deviation, to six of it.
 _NUM_STEPS, _REACH = 81, 2.5
-# Types of a mixture that are looked at together: what is made of them stays in the cache.
-_TYPES_AT_ONCE = 100
-# The weight that all types may have together that do not matter, and between which limits of a
+# Components of a mixture that are looked at together: what is made of them stays in the cache.
+_COMPONENTS_AT_ONCE = 100
+# The weight that all components may have together that do not matter, and between which limits of a
 # single one's weight these are found: equal shares of it, doubled so many times.
 _NEGLIGIBLE, _NUM_DOUBLINGS = 1e-6, 20
 
@@ -32,14 +32,14 @@ _NEGLIGIBLE, _NUM_DOUBLINGS = 1e-6, 20
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class MixtureBelief(Belief):
-    """Types with normalised log-weights, and the arms of each."""
+    """Components with normalised log-weights, and the arms of each."""
 
-    log_weights: Float[Array, "*each type"]
+    log_weights: Float[Array, "*each component"]
     arms: Arms
 
     @property
     def reward_noise(self) -> Scalar:  # type: ignore[override]  # others hold it
-        """Standard deviation of a reward, averaged over types."""
+        """Standard deviation of a reward, averaged over components."""
         return jnp.sqrt(self._average(self.arms.noise_variance()))
 
     def mean(self) -> ArmVector:
@@ -47,7 +47,7 @@ class MixtureBelief(Belief):
         return self._average(self.arms.mean())
 
     def variance(self) -> ArmVector:
-        """Compute Var(μ_a): within types, and between them."""
+        """Compute Var(μ_a): within components, and between them."""
         between = (self.arms.mean() - self.mean()[None, :]) ** 2
         return self._average(self.arms.variance() + between)
 
@@ -72,10 +72,12 @@ class MixtureBelief(Belief):
         return jnp.clip(jnp.sort(spread), *self.arms.support)
 
     def cumulative(self, values: Values) -> ArmValues:
-        """Compute P(μ_a ≤ value), a block of types at a time."""
-        num_types, num_arms = self.arms.mean().shape
+        """Compute P(μ_a ≤ value), a block of components at a time."""
+        num_components, num_arms = self.arms.mean().shape
         dtype = self.arms.mean().dtype
-        types = split((self._shares(dtype), self.arms), block_size(num_types, _TYPES_AT_ONCE))
+        components = split(
+            (self._shares(dtype), self.arms), block_size(num_components, _COMPONENTS_AT_ONCE)
+        )
 
         def add(total: Array, block: tuple[Array, Arms]) -> tuple[Array, None]:
             shares, arms = block
@@ -83,7 +85,7 @@ class MixtureBelief(Belief):
             return total + jnp.sum(shares[:, None, None] * below, axis=0), None
 
         nothing = jnp.zeros((num_arms, len(values)), dtype)
-        return jax.lax.scan(add, nothing, types)[0].astype(float)
+        return jax.lax.scan(add, nothing, components)[0].astype(float)
 
     def predictive(self, rewards: Values) -> ArmValues:
         """Compute the density of the next reward."""
@@ -92,12 +94,12 @@ class MixtureBelief(Belief):
         return jnp.sum(joint, axis=0).astype(float)
 
     def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
-        """Add up the types: how likely each makes a reward, and who is best in it then.
+        """Add up the components: how likely each makes a reward, and who is best in it then.
 
-        Given type and reward, the pulled arm is best with a probability that moves with its mean
-        (a probit around the best of all, whose average over normal rewards is exact), and the
+        Given component and reward, the pulled arm is best with a probability that moves with its
+        mean (a probit around the best of all, whose average over normal rewards is exact), and the
         others share the rest as they do without the reward. What a reward tells about the best arm
-        by telling types apart is exact; what it tells within a type is not.
+        by separating components is exact; what it says within a component is not.
         """
         return self.best_outlook(rewards)[1]
 
@@ -113,7 +115,7 @@ class MixtureBelief(Belief):
         return self._add_up(look_out)
 
     def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
-        """Add up the types: a reward moves its own arm, and reweights all types."""
+        """Add up the components: a reward moves its own arm, and reweights all components."""
         means = self.arms.mean()
         rewards = rewards.astype(means.dtype)
         joint = self.arms.joint(self._shares(means.dtype), rewards)
@@ -123,33 +125,33 @@ class MixtureBelief(Belief):
         return jnp.where(is_own, own[None, :, :], others)
 
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
-        """Multiply the bin probabilities of two arms, type by type."""
+        """Multiply the bin probabilities of two arms, component by component."""
         shares = jnp.diff(self.arms.cumulative(edges), axis=2)
         weights = jnp.exp(self.log_weights)
         return jnp.einsum("t,ti,tj->ij", weights, shares[:, first], shares[:, second])
 
     def condition(self, statistics: Statistics) -> "MixtureBelief":
-        """Reweight the types, and condition each; in the precision of the belief."""
+        """Reweight the components, and condition each; in the precision of the belief."""
         arms, log_evidence = self.arms.condition(statistics)
         joint = self.log_weights + log_evidence
         after = MixtureBelief(joint - logsumexp(joint), arms)
         return jax.tree.map(lambda new, old: new.astype(old.dtype), after, self)
 
     def among(self, arms: Int[Array, " chosen"]) -> "MixtureBelief":
-        """Keep some arms of every type."""
+        """Keep some arms of every component."""
         return MixtureBelief(self.log_weights, self.arms.among(arms))
 
     def blended(self, log_shares: Float[Array, " each"]) -> "MixtureBelief":
-        """Put all types side by side."""
+        """Put all components side by side."""
         weights = log_shares[:, None] + self.log_weights
         flat = jax.tree.map(lambda part: part.reshape(-1, *part.shape[2:]), self.arms)
         return MixtureBelief(weights.ravel(), flat)
 
     def _add_up(self, read: Callable[[Array, Arms], T]) -> T:
-        """Sum what is read off blocks of types, leaving out those that do not matter."""
+        """Sum what is read off blocks of components, leaving out those that do not matter."""
         shares = self._shares(self.arms.mean().dtype)
         chosen, num_chosen = _weighty(shares)
-        size = block_size(len(shares), _TYPES_AT_ONCE)
+        size = block_size(len(shares), _COMPONENTS_AT_ONCE)
         counted = jnp.where(jnp.arange(len(shares)) < num_chosen, shares[chosen], 0.0)
         counted = counted / jnp.sum(counted)
         arms = jax.tree.map(lambda part: part[chosen], self.arms)
@@ -166,17 +168,17 @@ class MixtureBelief(Belief):
         sums = jax.lax.fori_loop(0, -(-num_chosen // size), add, nothing)
         return jax.tree.map(lambda part: part.astype(float), sums)
 
-    def _shares(self, dtype: np.dtype) -> Float[Array, " type"]:
+    def _shares(self, dtype: np.dtype) -> Float[Array, " component"]:
         return jnp.exp(self.log_weights).astype(dtype)
 
-    def _average(self, values: Float[Array, "type *shape"]) -> Float[Array, "*shape"]:
+    def _average(self, values: Float[Array, "component *shape"]) -> Float[Array, "*shape"]:
         shares = self._shares(values.dtype).reshape((-1,) + (1,) * (values.ndim - 1))
         # Not a matrix product: as a sum it is done while the values are computed.
         return jnp.sum(shares * values, axis=0).astype(float)
 
 
-def _weighty(shares: Float[Array, " type"]) -> tuple[Int[Array, " type"], Int[Array, ""]]:
-    """List the types without which more than a negligible weight is missing, and count them.
+def _weighty(shares: Float[Array, " component"]) -> tuple[Int[Array, " component"], Int[Array, ""]]:
+    """List the components without which more than a negligible weight is missing, and count them.
 
     Sorting would find the fewest of them, and take longer than what it saves.
     """
@@ -189,7 +191,7 @@ def _weighty(shares: Float[Array, " type"]) -> tuple[Int[Array, " type"], Int[Ar
 
 
 def _best_and_reward(
-    shares: Float[Array, " type"], arms: Arms, contest: Contest, rewards: Values
+    shares: Float[Array, " component"], arms: Arms, contest: Contest, rewards: Values
 ) -> Float[Array, "best arm value"]:
     wins = contest.best_probability
     joint, own = arms.joint(shares, rewards), _own_best(arms, contest, rewards)
@@ -200,8 +202,8 @@ def _best_and_reward(
     return jnp.where(is_own, jnp.sum(joint * own, axis=0)[None, :, :], others)
 
 
-def _own_best(arms: Arms, contest: Contest, rewards: Values) -> TypeValues:
-    """Compute P(a pulled arm is best | type, its reward)."""
+def _own_best(arms: Arms, contest: Contest, rewards: Values) -> ComponentValues:
+    """Compute P(a pulled arm is best | component, its reward)."""
     mean, variance = arms.after(rewards)
     rival = contest.variance[:, None]
     win = jnp.clip(contest.best_probability, _LEAST_SHARE, 1 - _LEAST_SHARE)

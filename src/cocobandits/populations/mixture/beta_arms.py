@@ -1,4 +1,4 @@
-"""Arms that succeed or fail: Beta-distributed chances, the family of yes/no rewards."""
+"""Arms that succeed or fail, with Beta-distributed success probabilities."""
 
 from dataclasses import dataclass, field
 
@@ -10,25 +10,26 @@ from jaxtyping import Array, Float, Int
 from cocobandits.populations.mixture.arms import (
     LEAST_VARIANCE,
     REACH,
+    ComponentArms,
+    ComponentValues,
     Contest,
-    TypeArms,
-    TypeValues,
 )
 from cocobandits.types import ArmVector, Scalar, Values
 from cocobandits.users.statistics import Statistics
 
-# Nodes in logits of chances, in tails and beyond, and how many times 1/α and 1/β tails reach.
+# Nodes in logits of success probabilities, in tails and beyond, and how many times 1/α and 1/β
+# tails reach.
 _NUM_TAIL, _NUM_CORE, _TAIL = 24, 48, 8.0
-LEAST_CHANCE = 1e-15
+LEAST_PROBABILITY = 1e-15
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class BetaArms:
-    """Beta-distributed chances of success; a reward is the top or the bottom of the range."""
+    """Beta-distributed success probabilities; a reward is the top or the bottom of the range."""
 
-    successes: Float[Array, "*each type arm"]  # α
-    failures: Float[Array, "*each type arm"]  # β
+    successes: Float[Array, "*each component arm"]  # α
+    failures: Float[Array, "*each component arm"]  # β
     range: tuple[float, float] = field(metadata={"static": True})
 
     @property
@@ -41,15 +42,15 @@ class BetaArms:
         """From sure failure to sure success."""
         return self.range
 
-    def mean(self) -> TypeArms:
+    def mean(self) -> ComponentArms:
         """Compute E[μ_a]."""
         return self.range[0] + self.width * self.successes / (self.successes + self.failures)
 
-    def variance(self) -> TypeArms:
+    def variance(self) -> ComponentArms:
         """Compute Var(μ_a)."""
         return self.width**2 * _beta_variance(self.successes, self.failures)
 
-    def noise_variance(self) -> Float[Array, " type"]:
+    def noise_variance(self) -> Float[Array, " component"]:
         """Average p(1 - p) over the belief, and over arms."""
         total = self.successes + self.failures
         spread = self.successes * self.failures / (total * (total + 1))
@@ -76,14 +77,14 @@ class BetaArms:
         return jax.tree.map(lambda part: part.astype(self.successes.dtype), contest)
 
     def _settled(
-        self, logits: Float[Array, "type node"], best: TypeValues, bend: TypeValues
+        self, logits: Float[Array, "component node"], best: ComponentValues, bend: ComponentValues
     ) -> Contest:
         """Sum over logits at which the largest mean may be, arm by arm."""
         gaps = jnp.diff(logits, axis=1)
         wins = jnp.sum(_integrals(gaps[:, None, :], best, bend), axis=2)
         total = jnp.sum(wins, axis=1)
         chance = jax.nn.sigmoid(logits)
-        # Chances and their squares change with the logit at the rates p(1-p) and 2p²(1-p).
+        # Probabilities and their squares change with the logit at the rates p(1-p) and 2p²(1-p).
         density, slope = jnp.sum(best, axis=1), jnp.sum(bend, axis=1)
         rate = chance * (1 - chance)
         moments = [
@@ -98,14 +99,14 @@ class BetaArms:
             self.width**2 * variance,
         )
 
-    def joint(self, shares: Float[Array, " type"], rewards: Values) -> TypeValues:
+    def joint(self, shares: Float[Array, " component"], rewards: Values) -> ComponentValues:
         """Compute the probability of failure or success."""
         chance = self.successes / (self.successes + self.failures)
         is_success = (rewards > sum(self.range) / 2)[None, None, :]
         outcome = jnp.where(is_success, chance[:, :, None], 1 - chance[:, :, None])
         return shares[:, None, None] * outcome
 
-    def after(self, rewards: Values) -> tuple[TypeValues, TypeValues]:
+    def after(self, rewards: Values) -> tuple[ComponentValues, ComponentValues]:
         """Count one more success or failure."""
         success = (rewards > sum(self.range) / 2).astype(self.successes.dtype)[None, None, :]
         alpha = self.successes[:, :, None] + success
@@ -113,10 +114,10 @@ class BetaArms:
         mean = self.range[0] + self.width * alpha / (alpha + beta)
         return mean, self.width**2 * _beta_variance(alpha, beta)
 
-    def cumulative(self, values: Values) -> TypeValues:
+    def cumulative(self, values: Values) -> ComponentValues:
         """Sum up the density of the logit, and read it in between."""
         shares = (values.astype(float) - self.range[0]) / self.width
-        inside = jnp.clip(shares, LEAST_CHANCE, 1 - LEAST_CHANCE)
+        inside = jnp.clip(shares, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         places = jnp.log(inside) - jnp.log1p(-inside)
 
         def read(alpha: Scalar, beta: Scalar) -> Values:
@@ -131,7 +132,7 @@ class BetaArms:
         ends = (shares >= 1).astype(float)[None, None, :]
         return jnp.where(((shares <= 0) | (shares >= 1))[None, None, :], ends, reached)
 
-    def condition(self, statistics: Statistics) -> tuple["BetaArms", Float[Array, " type"]]:
+    def condition(self, statistics: Statistics) -> tuple["BetaArms", Float[Array, " component"]]:
         """Count successes and failures."""
         successes, failures = count_outcomes(statistics, self.range)
         log_evidence = beta_log_evidence(self.successes, self.failures, successes, failures)
@@ -147,15 +148,15 @@ class BetaArms:
         return BetaArms(self.successes[:, arms], self.failures[:, arms], self.range)
 
     def expanded(
-        self, log_weights: Float[Array, " type"]
+        self, log_weights: Float[Array, " component"]
     ) -> tuple[Float[Array, " place"], "BetaArms"]:
         """Return them as they are."""
         return log_weights, self
 
 
 def beta_log_evidence(
-    alpha: TypeArms, beta: TypeArms, successes: ArmVector, failures: ArmVector
-) -> Float[Array, " type"]:
+    alpha: ComponentArms, beta: ComponentArms, successes: ArmVector, failures: ArmVector
+) -> Float[Array, " component"]:
     """Sum log B(α + s, β + f) - log B(α, β) over arms."""
     total = alpha + beta
     return jnp.sum(
@@ -192,7 +193,7 @@ def count_outcomes(
     return successes, statistics.count - successes
 
 
-def _contest_logits(alpha: TypeArms, beta: TypeArms) -> Float[Array, "type node"]:
+def _contest_logits(alpha: ComponentArms, beta: ComponentArms) -> Float[Array, "component node"]:
     """Lay out logits from an anchor to both sides, at distances that grow with their own.
 
     Below the anchor some arm is better, unless it is in the tail e^(α·logit) of few successes:

@@ -33,10 +33,10 @@ class FactorArms:
     """Components whose arms share a factor, or none: `source` has length one or zero."""
 
     arms: GaussianArms
-    loadings: Float[Array, "type arm source"]
+    loadings: Float[Array, "component arm source"]
 
-    def condition(self, statistics: Statistics) -> tuple["FactorArms", Float[Array, " type"]]:
-        """Learn from rewards; the second answer is the log of their density under each type."""
+    def condition(self, statistics: Statistics) -> tuple["FactorArms", Float[Array, " component"]]:
+        """Condition on rewards; also return the log of their density under each component."""
         given, fit = self.arms.condition(statistics)
         if not self.loadings.shape[2]:
             return FactorArms(given, self.loadings), fit
@@ -53,7 +53,7 @@ class FactorArms:
         return FactorArms(moved, jnp.einsum("tar,trs->tas", share, root)), fit + gain
 
     def expanded(
-        self, log_weights: Float[Array, " type"]
+        self, log_weights: Float[Array, " component"]
     ) -> tuple[Float[Array, " place"], GaussianArms]:
         """List every component at every place of its factor, with arms that are independent."""
         if not self.loadings.shape[2]:

@@ -48,7 +48,7 @@ _MOST_DENSE = 1200
 # Numbers of all particles, components, arms and rewards that are read at a time.
 _READ_NUMBERS = 4_000_000
 _FEWEST_REWARDS = 32
-# What chances next to 0 or 1 are worth at the least: nothing is impossible.
+# What success probabilities next to 0 or 1 are worth at the least: nothing is impossible.
 _FEWEST_PULLS = 1e-4
 
 
@@ -132,8 +132,8 @@ class MixtureModel(PopulationModel):
     @property
     def particles_at_once(self) -> int:
         """All that fit a block."""
-        num_types = self.config.num_components * num_places(self.config.rank)
-        per_particle = _FEWEST_REWARDS * num_types * self.num_arms
+        num_components = self.config.num_components * num_places(self.config.rank)
+        per_particle = _FEWEST_REWARDS * num_components * self.num_arms
         return max(1, _READ_NUMBERS // per_particle)
 
     def with_arm(self) -> "MixtureModel":
@@ -227,7 +227,7 @@ class MixtureModel(PopulationModel):
         log_weights = jax.vmap(stick_breaking)(population.logits(terms))
         means = population.means(terms)
         if self.config.rewards == "bernoulli":
-            alpha, beta = _chances(means, population.spreads[None])
+            alpha, beta = _beta_counts(means, population.spreads[None])
             outcomes = count_outcomes(statistics, self.config.mean_range)
             fit = jax.vmap(beta_log_evidence)(alpha, beta, *outcomes)
             return logsumexp(log_weights + fit, axis=1).astype(float)
@@ -260,7 +260,7 @@ class MixtureModel(PopulationModel):
         log_weights = stick_breaking(population.logits(terms))
         means = population.means(terms)
         if self.config.rewards == "bernoulli":
-            counts = _chances(means, population.spreads)
+            counts = _beta_counts(means, population.spreads)
             prior: BetaArms | FactorArms = BetaArms(*counts, self.config.mean_range)
         else:
             noise = jnp.broadcast_to(population.noise, (len(means),))
@@ -280,7 +280,7 @@ def stick_breaking(logits: Float[Array, " stick"]) -> Float[Array, " component"]
     return before + jnp.append(taken, 0.0)
 
 
-def _chances(means: Array, spreads: Array) -> tuple[Array, Array]:
+def _beta_counts(means: Array, spreads: Array) -> tuple[Array, Array]:
     """Turn means and spreads into the two counts of Beta laws."""
     logits, pulls = LOGITS * means, PULLS * (SPREAD / spreads) ** 2
     successes, failures = pulls * jax.nn.sigmoid(logits), pulls * jax.nn.sigmoid(-logits)

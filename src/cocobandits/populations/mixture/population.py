@@ -34,7 +34,8 @@ _LOADING, _LOADING_DEVIATION = 0.15, 0.8  # of factors
 SPREAD, _SPREAD_DEVIATION = 0.15, 0.8
 _COMPONENT_SPREAD, _ARM_SPREAD = 0.4, 0.3
 _STICK, _STICK_SLOPE, _STICK_SHIFT = 1.0, 1.0, 1.0
-# Of chances: how many earlier pulls a component's belief is worth, and logits per unit of mean.
+# Of success probabilities: how many pulls a component's belief is worth, and logits per
+# unit of mean.
 PULLS, LOGITS = 15.0, 1.5
 
 _WALK_STEPS = 8

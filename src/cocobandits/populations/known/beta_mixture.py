@@ -1,4 +1,4 @@
-"""Chances of success that are given, not learned: known for every group, or not known at all."""
+"""Given Beta-distributed success probabilities: known for every group, or uniform."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from cocobandits.users.statistics import Statistics
 
 
 @dataclass(frozen=True)
-class ChanceMixture:
+class BetaMixture:
     """Groups whose shares depend on the context, and the Beta law of each arm in each.
 
     Attributes:
@@ -54,7 +54,7 @@ class ChanceMixture:
             )
 
     @classmethod
-    def unknown(cls, num_arms: int, num_terms: int) -> "ChanceMixture":
+    def unknown(cls, num_arms: int, num_terms: int) -> "BetaMixture":
         """Hold every chance equally likely, for everybody."""
         ones = ((1.0,) * num_arms,)
         return cls(((0.0,) * num_terms,), ones, ones)
@@ -64,8 +64,8 @@ class ChanceMixture:
         """Number of arms K."""
         return len(self.successes[0])
 
-    def rescaled(self, centre: float, scale: float) -> "ChanceMixture":
-        """Describe the same population in other units of reward: chances have none."""
+    def rescaled(self, centre: float, scale: float) -> "BetaMixture":
+        """Return the same population: success probabilities have no units."""
         del centre, scale
         return self
 
@@ -80,10 +80,10 @@ class _Counts(NamedTuple):
 
 @traced("_counts", choices=("kinds", "range", "num_arms"))
 @dataclass(frozen=True)
-class ChanceModel(PopulationModel):
-    """Given chances as a population model without parameters."""
+class BetaMixtureModel(PopulationModel):
+    """Given success probabilities as a population model without parameters."""
 
-    mixture: ChanceMixture
+    mixture: BetaMixture
     kinds: FeatureKinds
     range: tuple[float, float]
 
@@ -140,12 +140,12 @@ class ChanceModel(PopulationModel):
         del parameters
         return self._prior(context).condition(statistics)
 
-    def with_arm(self) -> "ChanceModel | None":
-        """Know nothing of another arm; None if a population was told, which says nothing of it."""
+    def with_arm(self) -> "BetaMixtureModel | None":
+        """Know nothing of another arm; None if a population is given, which says nothing of it."""
         num_terms = len(self.mixture.logits[0])
-        if self.mixture != ChanceMixture.unknown(self.num_arms, num_terms):
+        if self.mixture != BetaMixture.unknown(self.num_arms, num_terms):
             return None
-        return replace(self, mixture=ChanceMixture.unknown(self.num_arms + 1, num_terms))
+        return replace(self, mixture=BetaMixture.unknown(self.num_arms + 1, num_terms))
 
     def _prior(self, context: Context) -> MixtureBelief:
         coefficients, alpha, beta = map(jnp.asarray, self._counts)
