@@ -4,8 +4,9 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import betainc, betaincinv, betaln
@@ -257,3 +258,12 @@ def laws_of(belief: Belief, values: jnp.ndarray) -> dict[str, jnp.ndarray]:
         "cumulative": belief.cumulative(values),
         "predictive": belief.predictive(values),
     }
+
+
+def reordered(arms: Any, order: np.ndarray) -> Any:
+    """Give the arms of all components other numbers."""
+
+    def swap(part: jnp.ndarray) -> jnp.ndarray:
+        return part[:, order] if part.ndim == 2 else part
+
+    return jax.tree.map(swap, arms)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from model_examples import CONTEXT, HIGH, KINDS, LOG_WEIGHTS, LOW, example
 
-from cocobandits.users.statistics import Statistics
+from cocobandits.populations.base import FAR_BELOW
 from support.draws import draw_means
 
 SUBSETS = ((0, 1), (0, 2), (1, 2))
@@ -17,8 +17,15 @@ VALUES = jnp.array([-0.9, -0.35, 0.15, 0.4, 0.7, 1.2])
 NEXT_REWARDS = jnp.array([LOW, 0.2, HIGH])
 NUM_DRAWS = 200_000
 
-among = jax.jit(lambda belief, arms: belief.among(arms))
+_among = jax.jit(lambda belief, is_eligible: belief.among(is_eligible))
+
+
+def among(belief, arms):
+    return _among(belief, np.isin(np.arange(3), arms))
+
+
 blend = jax.jit(lambda beliefs, log_shares: beliefs.blended(log_shares))
+next_reward_and_best = jax.jit(lambda belief: belief.best_and_reward(NEXT_REWARDS))
 learn = jax.jit(lambda belief, statistics: belief.condition(statistics))
 
 
@@ -49,9 +56,10 @@ def test_best_among_some_arms_is_counted_among_draws(kind):
     draws = draw_means(belief, 7, NUM_DRAWS)
     best, distances = np.asarray(belief.best_probability()), []
     for arms in SUBSETS:
-        some = ask(among(belief, jnp.asarray(arms)))
-        found = np.asarray(some["best"])
-        assert found.shape == (2,)
+        some = ask(among(belief, arms))
+        (other,) = {0, 1, 2} - {*arms}
+        assert some["best"][other] == 0.0
+        found = np.asarray(some["best"])[list(arms)]
         wins = np.argmax(draws[:, arms], axis=1)
         share = np.mean(wins == 0)
         error = math.sqrt(share * (1 - share) / NUM_DRAWS)
@@ -69,14 +77,21 @@ def test_best_among_some_arms_is_counted_among_draws(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_arms_have_the_law_they_have_among_all(kind, arms):
     belief = belief_of(kind)
-    every, some = ask(belief), ask(among(belief, jnp.asarray(arms)))
-    chosen = np.array(arms)
+    every, some = ask(belief), ask(among(belief, arms))
+    chosen, both = np.array(arms), np.ix_(arms, arms)
     for name in ("mean", "cumulative", "predictive"):
-        np.testing.assert_allclose(some[name], every[name][chosen], atol=1e-12, err_msg=name)
-    np.testing.assert_allclose(some["after"], every["after"][np.ix_(chosen, chosen)], atol=1e-10)
-    pair = jax.jit(lambda each: each.pair_probability(*arms, VALUES))(belief)
-    np.testing.assert_allclose(some["pair"], pair, atol=1e-12)
-    assert some["mean"].shape == (2,)
+        np.testing.assert_allclose(
+            some[name][chosen], every[name][chosen], atol=1e-12, err_msg=name
+        )
+    np.testing.assert_allclose(some["after"][both], every["after"][both], atol=1e-10)
+    (other,) = {0, 1, 2} - {*arms}
+    assert float(some["mean"][other]) == pytest.approx(FAR_BELOW)
+    np.testing.assert_array_equal(some["predictive"][other], 0.0)
+    joint = next_reward_and_best(among(belief, arms))
+    assert float(jnp.max(joint[other])) == float(jnp.max(joint[:, other])) == 0.0
+    np.testing.assert_allclose(
+        jnp.sum(joint, axis=0)[chosen], some["predictive"][chosen], rtol=2e-3, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,18 +100,17 @@ def test_some_arms_learn_from_their_rewards_as_they_do_among_all(kind):
     late = example(kind).late
     arms, belief = (0, 1), belief_of(kind)
     assert float(late.count[2]) == 0.0
-    first = among(learn(belief, late), jnp.asarray(arms))
-    chosen = Statistics(*(part[:2] for part in late))
-    last = learn(among(belief, jnp.asarray(arms)), chosen)
-    first, last = ask(first), ask(last)
-    for name in first:
-        np.testing.assert_allclose(last[name], first[name], atol=1e-10, err_msg=name)
+    first = ask(among(learn(belief, late), arms))
+    last = ask(learn(among(belief, arms), late))
+    for name in ("mean", "best", "cumulative", "predictive"):
+        np.testing.assert_allclose(last[name][:2], first[name][:2], atol=1e-10, err_msg=name)
+    np.testing.assert_allclose(last["expected_best"], first["expected_best"], atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_arms_are_the_belief_itself(kind):
     belief = belief_of(kind)
-    before, after = ask(belief), ask(among(belief, jnp.array([0, 1, 2])))
+    before, after = ask(belief), ask(among(belief, (0, 1, 2)))
     for name in before:
         np.testing.assert_allclose(after[name], before[name], atol=1e-12, err_msg=name)
 
@@ -106,7 +120,7 @@ def stacked(kind):
     return beliefs, jax.tree.map(lambda *leaves: jnp.stack(leaves), *beliefs)
 
 
-# Light types of a mixture, a millionth of its weight, are left out where the best arm is read.
+# Light components of a mixture, a millionth of its weight, are left out where the best arm is read.
 LIGHT, BEST = 2e-6, ("best", "expected_best")
 
 

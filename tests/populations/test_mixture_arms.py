@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mixture_oracles import beta_contest, gaussian_contest
+from mixture_oracles import beta_contest, gaussian_contest, reordered
 from model_oracles import statistics_of
 from scipy import special, stats
 from scipy.special import betaln, gammaln
@@ -19,7 +19,7 @@ RANGE = (-1.5, 2.0)
 
 
 def gaussian(means, deviations, noise=0.3):
-    """Make one type."""
+    """Make one component."""
     variances = np.asarray(deviations, dtype=float) ** 2
     return GaussianArms(
         jnp.asarray(means, dtype=float)[None], jnp.asarray(variances)[None], jnp.array([noise])
@@ -224,10 +224,10 @@ def test_distribution_of_a_rare_chance(law):
 @pytest.mark.parametrize(
     "arms", [gaussian([0.3, 0.1, 0.2], [0.1, 0.4, 0.02]), beta([3, 9, 1], [4, 9, 2])]
 )
-def test_order_and_number_of_types_do_not_matter_to_a_contest(arms):
-    """Permute the arms, and repeat the type."""
+def test_order_and_number_of_components_do_not_matter_to_a_contest(arms):
+    """Permute the arms, and repeat the component."""
     order = np.array([2, 0, 1])
-    straight, permuted = contest_of(arms), contest_of(arms.among(jnp.asarray(order)))
+    straight, permuted = contest_of(arms), contest_of(reordered(arms, order))
     np.testing.assert_allclose(
         permuted.best_probability[0], straight.best_probability[0, order], atol=1e-12
     )

@@ -8,7 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mixture_oracles import ByHand, best_and_reward_by_hand, laws_of, mutual_information
+from mixture_oracles import (
+    ByHand,
+    best_and_reward_by_hand,
+    laws_of,
+    mutual_information,
+    reordered,
+)
 from model_oracles import statistics_of
 from scipy.integrate import quad
 from scipy.stats import beta as beta_law
@@ -29,12 +35,12 @@ STEP = float(REWARDS[1] - REWARDS[0])
 
 
 @functools.cache
-def by_hand(num_arms, num_types=3, unevenness=0.4):
-    """Draw lopsided types; deviations around 0.4, give or take a factor."""
-    generator = np.random.default_rng(10 * num_arms + num_types)
-    shape = (num_types, num_arms)
+def by_hand(num_arms, num_components=3, unevenness=0.4):
+    """Draw lopsided components; deviations around 0.4, give or take a factor."""
+    generator = np.random.default_rng(10 * num_arms + num_components)
+    shape = (num_components, num_arms)
     return ByHand(
-        generator.dirichlet(np.full(num_types, 2.0)),
+        generator.dirichlet(np.full(num_components, 2.0)),
         0.5 * generator.normal(size=shape),
         0.4 * np.exp(unevenness * generator.normal(size=shape)),
         np.zeros((*shape, 0)),
@@ -49,11 +55,11 @@ def belief_of(hand):
 
 
 @functools.cache
-def chances(num_arms, num_types=2):
-    """Draw types of chances worth some ten earlier pulls."""
+def chances(num_arms, num_components=2):
+    """Draw components of chances worth some ten earlier pulls."""
     generator = np.random.default_rng(num_arms)
-    alpha, failures = generator.gamma(2.0, 3.0, size=(2, num_types, num_arms)) + 0.6
-    weights = jnp.log(generator.dirichlet(np.full(num_types, 2.0)))
+    alpha, failures = generator.gamma(2.0, 3.0, size=(2, num_components, num_arms)) + 0.6
+    weights = jnp.log(generator.dirichlet(np.full(num_components, 2.0)))
     return MixtureBelief(weights, BetaArms(jnp.asarray(alpha), jnp.asarray(failures), RANGE))
 
 
@@ -128,23 +134,23 @@ def test_belief_has_the_law_of_draws():
 
 
 @pytest.mark.parametrize(
-    ("num_arms", "num_types", "unevenness", "share", "nats"),
+    ("num_arms", "num_components", "unevenness", "share", "nats"),
     [
-        # Mixtures as particles make them: rewards tell types apart.
+        # Mixtures as particles make them: rewards tell components apart.
         (3, 40, 0.4, 0.05, 0.01),
         (5, 40, 0.4, 0.05, 0.01),
         (5, 40, 0.8, 0.12, 0.02),
-        # A few types, and one alone, within which the joint law is not exact.
+        # A few components, and one alone, within which the joint law is not exact.
         (3, 3, 0.4, 0.1, 0.03),
         (10, 3, 0.4, 0.1, 0.03),
         (10, 1, 0.4, 0.1, 0.05),
     ],
 )
 def test_rewards_tell_as_much_about_the_best_arm_as_an_integral_says(
-    num_arms, num_types, unevenness, share, nats
+    num_arms, num_components, unevenness, share, nats
 ):
     """I(A*; r_a), within a share of it or so many nats."""
-    hand = by_hand(num_arms, num_types, unevenness)
+    hand = by_hand(num_arms, num_components, unevenness)
     # The widest arm, at four deviations and the noise.
     reach = 4.5 * float(hand.spreads.max()) + 3
     rewards = np.linspace(-reach, reach, 121)
@@ -152,7 +158,7 @@ def test_rewards_tell_as_much_about_the_best_arm_as_an_integral_says(
     found = mutual_information(np.asarray(best_and_reward(belief_of(hand), jnp.asarray(rewards))))
     off = np.abs(found - exact)
     print(
-        f"\n{num_arms} arms, {num_types} types, unevenness {unevenness}: off by "
+        f"\n{num_arms} arms, {num_components} components, unevenness {unevenness}: off by "
         f"{off.max():.4f} nats, {np.max(off / np.maximum(exact, 0.02)):.1%} of at least 0.02"
     )
     assert np.all(off < np.maximum(share * exact, nats))
@@ -280,12 +286,12 @@ def test_means_after_a_reward_are_those_of_conditioning(kind):
     np.testing.assert_allclose(found, expected, atol=1e-8 if kind == "chances" else 1e-11)
 
 
-def test_types_can_be_merged_and_permuted():
-    """A type held twice at half the weight, and arms under other numbers."""
+def test_components_can_be_merged_and_permuted():
+    """A component held twice at half the weight, and arms under other numbers."""
     belief, order = belief_of(by_hand(4)), np.array([2, 0, 3, 1])
     again = jax.tree.map(lambda part: jnp.concatenate([part, part]), belief)
     twice = MixtureBelief(again.log_weights - math.log(2), again.arms)
-    permuted = belief.among(jnp.asarray(order))
+    permuted = MixtureBelief(belief.log_weights, reordered(belief.arms, order))
     joint = np.asarray(best_and_reward(belief, REWARDS))
     np.testing.assert_allclose(best_and_reward(twice, REWARDS), joint, atol=1e-12)
     expected = joint[np.ix_(order, order)]

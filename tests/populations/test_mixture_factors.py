@@ -48,7 +48,7 @@ def test_evidence_is_the_density_of_the_raw_rewards(rank):
 
 
 def test_factor_is_expanded_to_places_with_the_same_moments():
-    """Mean and covariance of the expanded types are those of the component."""
+    """Mean and covariance of the expanded components are those of the component."""
     arms = GaussianArms(jnp.array([[0.1, -0.4, 0.3]]), jnp.full((1, 3), 0.05), jnp.array([0.3]))
     loadings = jax.random.normal(jax.random.key(1), (1, 3, 1))
     weights, places = FactorArms(arms, loadings).expanded(jnp.zeros(1))

@@ -46,7 +46,7 @@ def mixed(shares, answers):
     }
 
 
-# Light types of a mixture, a millionth of its weight, are left out where the best arm is read.
+# Light components of a mixture, a millionth of its weight, are left out where the best arm is read.
 LIGHT = 2e-6
 
 

@@ -59,8 +59,17 @@ def live(policy, rewards, floor, seed):
     study.explain("user-0")
     study.population({"age": 40})
     study.hyperparameters()
-    study.decide("user-0", eligible=ARMS[:2] if seed == 1 else ARMS[1:])
-    return num_moved
+    return num_moved, restrict(study)
+
+
+def restrict(study):
+    """Decide among two of three arms, then without a suspended one; count what that compiles."""
+    before = len(compiled)
+    study.enrol("late", {"age": 50})
+    study.decide("late", eligible=ARMS[:2])
+    study.suspend("yoga", "out of stock")
+    study.decide("user-0")
+    return len(compiled) - before
 
 
 def held():
@@ -71,13 +80,16 @@ def held():
 
 def main(name):
     """Print compilations and rejuvenations of both studies, and what the second leaves behind."""
-    moved, counts, left = [], [], []
+    moved, counts, left, restricted = [], [], [], []
     for study in PAIRS[name]:
         num_before, bytes_before = len(compiled), held()
-        moved.append(live(*study))
+        num_moved, num_compiled = live(*study)
+        moved.append(num_moved)
+        restricted.append(num_compiled)
         counts.append(len(compiled) - num_before)
         left.append(held() - bytes_before)
-    print(json.dumps({"compilations": counts, "moved": moved, "left": left[1]}))
+    found = {"compilations": counts, "moved": moved, "left": left[1], "restricted": restricted}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

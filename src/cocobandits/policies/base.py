@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.errors import ConfigurationError
@@ -277,18 +278,38 @@ def with_rows(state: S, num_rows: int) -> S:
     return jax.tree.map(pad, state)
 
 
+def eligibility(num_arms: int, arms: Arms) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Mark the arms that can be chosen."""
+    return np.isin(np.arange(num_arms), np.arange(num_arms) if arms is None else arms)
+
+
+def pick(values: Any, arms: Arms) -> Any:
+    """Keep the entries of arms that can be chosen, in every array of a tree.
+
+    On the host: there, another number of arms compiles nothing.
+    """
+    if arms is None:
+        return values
+    return jax.tree.map(lambda each: jax.device_put(np.asarray(each)[[*arms]]), values)
+
+
 def highest_probability(scores: ArmVector, arms: Arms) -> Float[Array, " chosen"]:
     """Share probability one equally among the highest scores of the arms that can be chosen."""
-    return _share(scores if arms is None else scores[jnp.asarray(arms)])
+    return pick(_share(scores, eligibility(len(scores), arms)), arms)
 
 
 @jax.jit
-def _share(scores: ArmVector) -> ArmVector:
+def _share(scores: ArmVector, is_eligible: Any) -> ArmVector:
+    scores = jnp.where(is_eligible, scores, -jnp.inf)
     is_highest = scores >= jnp.max(scores) - _TIE
     return is_highest / jnp.sum(is_highest)
 
 
+def best_probability(belief: Belief, num_arms: int, arms: Arms) -> ArmVector:
+    """Compute P(arm is best) among the arms that can be chosen."""
+    return pick(_best_probability(belief, eligibility(num_arms, arms)), arms)
+
+
 @jax.jit
-def best_probability(belief: Belief, arms: Any) -> ArmVector:
-    """Compute P(arm is best), among some arms if they are given."""
-    return (belief if arms is None else belief.among(arms)).best_probability()
+def _best_probability(belief: Belief, is_eligible: Any) -> ArmVector:
+    return belief.among(is_eligible).best_probability()

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 from cocobandits.checks import check_whole
 from cocobandits.display import Line
 from cocobandits.errors import ConfigurationError, UnsupportedError
-from cocobandits.policies.base import Arms, PlainPolicy, Problem, ReadFn, Readings, UserData
+from cocobandits.policies.base import (
+    Arms,
+    PlainPolicy,
+    Problem,
+    ReadFn,
+    Readings,
+    UserData,
+    eligibility,
+    pick,
+)
 from cocobandits.policies.description import Facts, PolicySettings, Population, description
 from cocobandits.populations.base import Belief, PopulationModel
 from cocobandits.populations.features import num_terms
@@ -143,8 +152,9 @@ class FixedPriorPolicy(PlainPolicy):
 
     def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute P(arm is best) for a user."""
-        chosen = None if arms is None else jnp.asarray(arms)
-        return _best_probability(self.model, users.of(jnp.asarray(user)), chosen)
+        is_eligible = eligibility(self.problem.num_arms, arms)
+        found = _best_probability(self.model, users.of(jnp.asarray(user)), is_eligible)
+        return pick(found, arms)
 
     def with_arm(self) -> "FixedPriorPolicy":
         """Widen the model.
@@ -175,9 +185,8 @@ def _marginal(model: PopulationModel, context: PossibleContext) -> Belief:
 
 
 @jax.jit
-def _best_probability(model: PopulationModel, data: UserData, arms: Any) -> ArmVector:
-    belief = _posterior(model, data)
-    return (belief if arms is None else belief.among(arms)).best_probability()
+def _best_probability(model: PopulationModel, data: UserData, is_eligible: Any) -> ArmVector:
+    return _posterior(model, data).among(is_eligible).best_probability()
 
 
 @partial(jax.jit, static_argnames="read_fn")
@@ -245,16 +254,16 @@ class PlannerPolicy(FixedPriorPolicy):
     def probabilities(self, state: None, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Give all probability to the best plan; the lowest arm of a tie."""
         steps = jnp.asarray(self.steps_per_user, dtype=float)
-        chosen = None if arms is None else jnp.asarray(arms)
-        return _best_plan(self.model, steps, users.of(jnp.asarray(user)), chosen)
+        is_eligible = eligibility(self.problem.num_arms, arms)
+        found = _best_plan(self.model, steps, users.of(jnp.asarray(user)), is_eligible)
+        return pick(found, arms)
 
 
 @jax.jit
 def _best_plan(
-    model: GaussianMixtureModel, steps_per_user: Scalar, data: UserData, arms: Any
+    model: GaussianMixtureModel, steps_per_user: Scalar, data: UserData, is_eligible: Any
 ) -> ArmVector:
-    belief = _dense_posterior(model, data)
-    belief = belief if arms is None else belief.among(arms)
+    belief = _dense_posterior(model, data).among(is_eligible)
     steps_after = jnp.maximum(steps_per_user - jnp.sum(data[1].count), 1.0) - 1.0
     value = belief.mean() + steps_after * belief.expected_best_mean_after_one()
     chosen = jnp.argmax(value >= jnp.max(value) - _TIE)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from cocobandits.numerics.blocks import BLOCK_SIZE, block_size, in_blocks
 from cocobandits.numerics.reward_grid import RewardGrid
@@ -37,6 +37,9 @@ from cocobandits.users.statistics import Statistics
 from cocobandits.users.table import UserRows
 
 T = TypeVar("T")
+
+# The mean of an arm that is not eligible; policies work with rewards around zero, four wide.
+FAR_BELOW = -1e4
 
 
 def floored_noise(noise: Array, mean_range: tuple[float, float]) -> Array:
@@ -115,10 +118,10 @@ class Belief(ABC):
         """Learn from further rewards of the same user."""
 
     @abstractmethod
-    def among(self, arms: Int[Array, " chosen"]) -> "Belief":
-        """Believe the same of some arms, and nothing of the others.
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "Belief":
+        """Put all other arms out of the contest: at `FAR_BELOW`, with no density of any reward.
 
-        Their numbers are in rising order, and traced: only another number of them compiles again.
+        Which arms these are is traced, so that nothing is compiled again for others.
         """
 
     @abstractmethod

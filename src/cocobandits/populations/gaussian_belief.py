@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp, ndtr
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from cocobandits.numerics.orthant import best_probability, bivariate_cumulative
-from cocobandits.populations.base import Belief
+from cocobandits.populations.base import FAR_BELOW, Belief
 from cocobandits.types import ArmValues, ArmVector, Scalar, Values
 from cocobandits.users.statistics import Statistics
 
@@ -128,10 +128,12 @@ class GaussianBelief(Belief):
         """Learn from further rewards."""
         return condition(self, statistics)[0]
 
-    def among(self, arms: Int[Array, " chosen"]) -> "GaussianBelief":
-        """Drop the other arms from means and covariances."""
-        covariances = self.covariances[:, arms][:, :, arms]
-        return GaussianBelief(self.log_weights, self.means[:, arms], covariances, self.reward_noise)
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "GaussianBelief":
+        """Hold the other arms for known, and far below."""
+        means = jnp.where(is_eligible, self.means, FAR_BELOW)
+        is_pair = is_eligible[:, None] & is_eligible[None, :]
+        covariances = jnp.where(is_pair, self.covariances, 0.0)
+        return GaussianBelief(self.log_weights, means, covariances, self.reward_noise)
 
     def blended(self, log_shares: Float[Array, " each"]) -> "GaussianBelief":
         """Put all components side by side."""

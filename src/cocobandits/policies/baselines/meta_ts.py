@@ -141,9 +141,8 @@ class MetaTsPolicy(SequentialPolicy[MetaState], settings=MetaTS):
 
     def probabilities(self, state: MetaState, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute P(arm is best) for a user, under the prior that the user started with."""
-        chosen = None if arms is None else jnp.asarray(arms)
         belief = posterior(users, state.priors, user, self._constants.noise)
-        return best_probability(belief, chosen)
+        return best_probability(belief, self.problem.num_arms, arms)
 
     def read(self, state: MetaState, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings:
         """Apply a function to the belief about a user who enrols now and gives these rewards."""

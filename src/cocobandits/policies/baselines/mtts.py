@@ -169,8 +169,8 @@ class HierarchyPolicy(Policy[LmmState]):
 
     def probabilities(self, state: LmmState, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute P(arm is best) for a user."""
-        chosen = None if arms is None else jnp.asarray(arms)
-        return best_probability(self._belief(state, users.of(user)), chosen)
+        belief = self._belief(state, users.of(user))
+        return best_probability(belief, self.problem.num_arms, arms)
 
     def add_arm(
         self, rng_key: RngKey, state: LmmState, users: UserTable, history: History

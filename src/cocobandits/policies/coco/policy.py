@@ -14,7 +14,17 @@ import numpy as np
 from cocobandits.inference import smc
 from cocobandits.inference.smc import SmcConfig, SmcInfo, SmcState
 from cocobandits.numerics.blocks import in_blocks
-from cocobandits.policies.base import Arms, History, Policy, Problem, ReadFn, Readings, UserData
+from cocobandits.policies.base import (
+    Arms,
+    History,
+    Policy,
+    Problem,
+    ReadFn,
+    Readings,
+    UserData,
+    eligibility,
+    pick,
+)
 from cocobandits.policies.coco.acquisition import Acquisition, Rationales, UserReadings
 from cocobandits.populations.base import Belief, Hyperparameters, PopulationModel
 from cocobandits.populations.history_path import HistoryPath
@@ -61,13 +71,15 @@ class CocoPolicy(Policy[SmcState]):
 
     def probabilities(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
-        return _combine(self.acquisition, self.model, self._query(state, users, user, arms))
+        query = self._query(state, users, user, arms)
+        return pick(_combine(self.acquisition, self.model, query), arms)
 
     def rationales(
         self, state: SmcState, users: UserTable, user: int, arms: Arms
     ) -> Rationales | None:
         """Ask the acquisition."""
-        return _rationales(self.acquisition, self.model, self._query(state, users, user, arms))
+        query = self._query(state, users, user, arms)
+        return pick(_rationales(self.acquisition, self.model, query), arms)
 
     def add_arm(
         self, rng_key: RngKey, state: SmcState, users: UserTable, history: History
@@ -87,8 +99,7 @@ class CocoPolicy(Policy[SmcState]):
         return policy, state._replace(particles=particles)
 
     def _query(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> "_Query":
-        chosen = None if arms is None else jnp.asarray(arms)
-        return _Query(state, users.of(user), chosen)
+        return _Query(state, users.of(user), eligibility(self.problem.num_arms, arms))
 
     def read(self, state: SmcState, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings:
         """Apply a function to every particle's belief about a user."""
@@ -128,11 +139,11 @@ def relearn(
 
 
 class _Query(NamedTuple):
-    """A user to decide for, and among which arms; None for all."""
+    """A user to decide for, and among which arms."""
 
     posterior: SmcState
     data: UserData
-    arms: Any
+    is_eligible: Any
 
 
 @partial(jax.jit, static_argnames="read_fn")
@@ -175,18 +186,15 @@ def _rationales(
 
 
 def _readings(acquisition: Acquisition, model: PopulationModel, query: _Query) -> UserReadings:
-    posterior, data, arms = query
-
-    def among(belief: Belief) -> Belief:
-        return belief if arms is None else belief.among(arms)
+    posterior, data, is_eligible = query
 
     def read_one(belief: Belief) -> Any:
-        return acquisition.read(among(belief))
+        return acquisition.read(belief.among(is_eligible))
 
     together = model.average(posterior.particles, posterior.log_weights, *data)
     return UserReadings(
         posterior.log_weights,
         _read_each(model, read_one, posterior.particles, data),
-        acquisition.read_together(among(together)),
+        acquisition.read_together(together.among(is_eligible)),
         jnp.sum(data[1].count),
     )

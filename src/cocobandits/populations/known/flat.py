@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from cocobandits.numerics.quadrature import Quadrature, integrate_above
 from cocobandits.numerics.traced import traced
-from cocobandits.populations.base import Belief, PopulationModel
+from cocobandits.populations.base import FAR_BELOW, Belief, PopulationModel
 from cocobandits.populations.truncated_normal import (
     interval_log_likelihood,
     quadrature,
@@ -40,11 +40,12 @@ class FlatBelief(Belief):
     low: Float[ArrayLike, "*each"]
     high: Float[ArrayLike, "*each"]
     reward_noise: Float[ArrayLike, "*each"]
+    is_eligible: Bool[Array, "*each arm"]
 
     def mean(self) -> ArmVector:
         """Compute E[μ_a]."""
         rule, density, _ = self._rule()
-        return density @ (rule.weights * rule.points)
+        return jnp.where(self.is_eligible, density @ (rule.weights * rule.points), FAR_BELOW)
 
     def variance(self) -> ArmVector:
         """Compute Var(μ_a)."""
@@ -80,7 +81,8 @@ class FlatBelief(Belief):
             return interval_log_likelihood(following, self.reward_noise, self._edges())[:, 0]
 
         now = interval_log_likelihood(self.statistics, self.reward_noise, self._edges())[:, 0]
-        return jnp.exp(jax.vmap(next_evidence, out_axes=1)(rewards) - now[:, None])
+        density = jnp.exp(jax.vmap(next_evidence, out_axes=1)(rewards) - now[:, None])
+        return jnp.where(self.is_eligible[:, None], density, 0.0)
 
     def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
         """Integrate over the pulled arm's mean, and over the best one's above it."""
@@ -108,12 +110,11 @@ class FlatBelief(Belief):
     def condition(self, statistics: Statistics) -> "FlatBelief":
         """Add the further rewards."""
         total = self.statistics.plus(statistics)
-        return FlatBelief(total, self.low, self.high, self.reward_noise)
+        return replace(self, statistics=total)
 
-    def among(self, arms: Int[Array, " chosen"]) -> "FlatBelief":
-        """Keep the statistics of some arms."""
-        chosen = Statistics(*(part[arms] for part in self.statistics))
-        return FlatBelief(chosen, self.low, self.high, self.reward_noise)
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "FlatBelief":
+        """Put the other arms out of the contest."""
+        return replace(self, is_eligible=is_eligible)
 
     def blended(self, log_shares: Float[Array, " each"]) -> "FlatBelief":
         """Take any: they are all the same."""
@@ -131,7 +132,9 @@ class FlatBelief(Belief):
 
     def _truncated(self, points: Values) -> tuple[ArmValues, ArmValues]:
         edges, cells = jnp.array([self.low, self.high]), jnp.zeros(points.shape, dtype=int)
-        return truncated(self.statistics, self.reward_noise, edges, cells, points)
+        density, below = truncated(self.statistics, self.reward_noise, edges, cells, points)
+        is_eligible = self.is_eligible[:, None]
+        return jnp.where(is_eligible, density, 0.0), jnp.where(is_eligible, below, 1.0)
 
 
 @traced("low", "high", "noise", choices=("arms",))
@@ -181,7 +184,8 @@ class FlatModel(PopulationModel):
     ) -> FlatBelief:
         """Tilt the uniform prior by the user's rewards."""
         del parameters, context
-        return FlatBelief(statistics, self.low, self.high, self.noise)
+        everyone = jnp.ones(self.arms, dtype=bool)
+        return FlatBelief(statistics, self.low, self.high, self.noise, everyone)
 
 
 def _product_of_others(below: ArmValues) -> ArmValues:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from cocobandits.populations.base import Belief
 from cocobandits.populations.log_density.best_and_reward import (
@@ -19,9 +19,10 @@ from cocobandits.populations.log_density.best_and_reward import (
     rival_masses,
 )
 from cocobandits.populations.log_density.grid import Axis
-from cocobandits.populations.log_density.tensors import marginals, pair_marginal, sum_to, times
+from cocobandits.populations.log_density.tensors import marginals, pair_marginal, sink, times
 from cocobandits.populations.log_density.within_cell import (
     CellTables,
+    UserCells,
     cell_tables,
     cumulative_in_cell,
 )
@@ -44,6 +45,7 @@ class GridBelief(Belief):
     tables: CellTables
     axis: Axis = field(metadata={"static": True})
     reward_noise: Float[Array, "*each"]
+    is_eligible: Bool[Array, "*each arm"]
 
     @classmethod
     def of(
@@ -52,11 +54,14 @@ class GridBelief(Belief):
         statistics: Statistics,
         axis: Axis,
         reward_noise: Number,
+        is_eligible: Bool[Array, " arm"] | None = None,
     ) -> "GridBelief":
         """Describe the inside of cells whose masses the rewards have already made."""
-        tables = cell_tables(statistics, axis, reward_noise)
+        if is_eligible is None:
+            is_eligible = jnp.ones(masses.ndim, dtype=bool)
+        tables = cell_tables(UserCells(statistics, axis, reward_noise, is_eligible))
         total, noise = jnp.sum(masses).astype(float), jnp.asarray(reward_noise)
-        return cls(masses, total, statistics, tables, axis, noise)
+        return cls(masses, total, statistics, tables, axis, noise, is_eligible)
 
     @property
     def probabilities(self) -> Float[Array, "*cells"]:
@@ -108,17 +113,12 @@ class GridBelief(Belief):
 
         following = jax.vmap(next_log_likelihood)(rewards)
         ratio = jnp.exp(following - self._log_likelihood(self.statistics)[None, :, :])
-        return jnp.einsum("ac,rac->ar", self.shares, ratio)
+        density = jnp.einsum("ac,rac->ar", self.shares, ratio)
+        return jnp.where(self.is_eligible[:, None], density, 0.0)
 
     def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
         """Compute the density of the next reward of every arm together with who is best."""
-        tables = reward_tables(
-            self.statistics,
-            self.axis,
-            self.reward_noise,
-            rewards,
-            self.masses.dtype,
-        )
+        tables = reward_tables(self._cells, rewards, self.masses.dtype)
         pulled = [self._best_and_reward_of(arm, table) for arm, table in enumerate(tables)]
         return jnp.stack(pulled, axis=1).astype(float) / self.total
 
@@ -139,7 +139,7 @@ class GridBelief(Belief):
     def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
         """Sum over the cells of the pulled arm, each with what it says about all means."""
         arms = range(self.masses.ndim)
-        density, moment = moment_tables(self.statistics, self.axis, self.reward_noise, rewards)
+        density, moment = moment_tables(self._cells, rewards)
         shares = self.shares
 
         def row(other: int, arm: int) -> Values:
@@ -166,13 +166,12 @@ class GridBelief(Belief):
         gains = self._log_likelihood(total) - self._log_likelihood(self.statistics)
         gain = jnp.exp(gains - jnp.max(gains, axis=1)[:, None]).astype(self.masses.dtype)
         masses = times(self.masses, gain)
-        return GridBelief.of(masses, total, self.axis, self.reward_noise)
+        return GridBelief.of(masses, total, self.axis, self.reward_noise, self.is_eligible)
 
-    def among(self, arms: Int[Array, " chosen"]) -> "GridBelief":
-        """Sum over the cells of all other arms."""
-        statistics = Statistics(*(part[arms] for part in self.statistics))
-        masses = sum_to(self.masses, arms)
-        return GridBelief.of(masses, statistics, self.axis, self.reward_noise)
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "GridBelief":
+        """Sum over the cells of all other arms, and put these below all cells."""
+        masses = sink(self.masses, is_eligible)
+        return GridBelief.of(masses, self.statistics, self.axis, self.reward_noise, is_eligible)
 
     def blended(self, log_shares: Float[Array, " each"]) -> "GridBelief":
         """Average the probabilities of cells; a learned noise enters by its geometric mean."""
@@ -180,7 +179,11 @@ class GridBelief(Belief):
         noise = jnp.exp(jnp.exp(log_shares) @ jnp.log(self.reward_noise))
         statistics = Statistics(*(part[0] for part in self.statistics))
         masses = jnp.tensordot(weights, self.masses, axes=1)
-        return GridBelief.of(masses, statistics, self.axis, noise)
+        return GridBelief.of(masses, statistics, self.axis, noise, self.is_eligible[0])
+
+    @property
+    def _cells(self) -> UserCells:
+        return UserCells(self.statistics, self.axis, self.reward_noise, self.is_eligible)
 
     def _log_likelihood(self, statistics: Statistics) -> ArmCells:
         return interval_log_likelihood(statistics, self.reward_noise, self.axis.edges)

@@ -17,10 +17,8 @@ from jaxtyping import Array, Float, Int
 from cocobandits.numerics.quadrature import integrate_above
 from cocobandits.populations.log_density.grid import Axis
 from cocobandits.populations.log_density.tensors import pair_marginal
-from cocobandits.populations.log_density.within_cell import cell_of
-from cocobandits.populations.truncated_normal import quadrature, truncated
+from cocobandits.populations.log_density.within_cell import UserCells
 from cocobandits.types import Number, Scalar, Values
-from cocobandits.users.statistics import Statistics
 
 # One entry of size two per rival: it sits in a lower cell (0) or in the same one (1).
 Masses = Float[Array, "cell *rival"]
@@ -67,18 +65,10 @@ def higher_masses(
     return jnp.sum(jnp.triu(joint, 1), axis=1)
 
 
-def reward_tables(
-    statistics: Statistics,
-    axis: Axis,
-    reward_noise: Number,
-    rewards: Values,
-    dtype: DTypeLike = float,
-) -> list[RewardTables]:
+def reward_tables(user: UserCells, rewards: Values, dtype: DTypeLike = float) -> list[RewardTables]:
     """Integrate over the place of the pulled arm's mean within each cell, for every pulled arm."""
-    arms = range(len(statistics.count))
-    rule = quadrature(statistics, reward_noise, axis.edges)
-    cells = cell_of(axis, rule.centres)
-    density, below = truncated(statistics, reward_noise, axis.edges, cells, rule.points)
+    arms, axis = range(len(user.statistics.count)), user.axis
+    rule, cells, density, below = user.inside()
     rows: list[Values] = []
     places: list[tuple[int, int, Pattern]] = []  # pulled arm, best arm, who shares the cell
     for arm in arms:
@@ -94,7 +84,7 @@ def reward_tables(
                 others = _product(below, [other for other in sharing if other != best])
                 rows.append(weight * integrate_above(rule, cells, density[best] * others))
                 places.append((arm, best, pattern))
-    noise = _noise_density(rule.points, rewards, _blur(reward_noise, axis))
+    noise = _noise_density(rule.points, rewards, _blur(user))
     weighted = jnp.stack(rows).astype(dtype)
     tables = _sum_by_cell(weighted, cells, axis, noise.astype(dtype))
     sums = dict(zip(places, tables, strict=True))
@@ -111,16 +101,15 @@ def reward_tables(
 
 
 def moment_tables(
-    statistics: Statistics, axis: Axis, reward_noise: Number, rewards: Values
+    user: UserCells, rewards: Values
 ) -> tuple[Float[Array, "arm cell value"], Float[Array, "arm cell value"]]:
     """Integrate the density of each arm's next reward over each cell, bare and times its mean."""
-    rule = quadrature(statistics, reward_noise, axis.edges)
-    cells = cell_of(axis, rule.centres)
-    density, _ = truncated(statistics, reward_noise, axis.edges, cells, rule.points)
+    rule, cells, density, _ = user.inside()
     weight = rule.weights[None, :] * density
-    noise = _noise_density(rule.points, rewards, _blur(reward_noise, axis))
+    noise = _noise_density(rule.points, rewards, _blur(user))
     bare, moment = (
-        _sum_by_cell(rows, cells, axis, noise) for rows in (weight, weight * rule.points[None, :])
+        _sum_by_cell(rows, cells, user.axis, noise)
+        for rows in (weight, weight * rule.points[None, :])
     )
     return bare, moment
 
@@ -129,8 +118,8 @@ def _product(below: Float[Array, "arm value"], arms: list[int]) -> Values:
     return jnp.prod(below[np.array(arms, dtype=int)], axis=0)
 
 
-def _blur(reward_noise: Number, axis: Axis) -> Scalar:
-    return jnp.maximum(jnp.asarray(reward_noise), _LEAST_BLUR * axis.spacing)
+def _blur(user: UserCells) -> Scalar:
+    return jnp.maximum(jnp.asarray(user.reward_noise), _LEAST_BLUR * user.axis.spacing)
 
 
 def _noise_density(

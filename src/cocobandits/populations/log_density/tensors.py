@@ -5,7 +5,7 @@ from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from cocobandits.types import ArmCells
 
@@ -49,12 +49,13 @@ def pair_marginal(values: Tensor, first: int, second: int) -> Float[Array, "cell
     return joint if first < second else joint.T
 
 
-def sum_to(values: Tensor, arms: Int[Array, " chosen"]) -> Float[Array, "*chosen_cells"]:
-    """Sum over all arms but some, which are traced numbers in rising order."""
-    is_other = jnp.all(jnp.arange(values.ndim)[:, None] != arms[None, :], axis=1)
-    others = jnp.nonzero(is_other, size=values.ndim - len(arms))[0]
-    # The last first, so that the numbers of those before it stay.
-    for number in reversed(range(len(others))):
-        sums = [partial(jnp.sum, axis=axis) for axis in range(values.ndim)]
-        values = jax.lax.switch(others[number], sums, values)
+def sink(values: Tensor, is_eligible: Bool[Array, " arm"]) -> Tensor:
+    """Sum over the cells of every arm that is not eligible, into its lowest cell."""
+
+    def to_lowest(arm: int, values: Tensor) -> Tensor:
+        return jnp.zeros_like(values).at[(slice(None),) * arm + (0,)].set(values.sum(arm))
+
+    for arm in range(values.ndim):
+        sunk = partial(to_lowest, arm)
+        values = jax.lax.cond(is_eligible[arm], lambda values: values, sunk, values)
     return values

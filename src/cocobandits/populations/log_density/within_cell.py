@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from cocobandits.numerics.quadrature import Quadrature
+from cocobandits.populations.base import FAR_BELOW
 from cocobandits.populations.log_density.grid import Axis
 from cocobandits.populations.truncated_normal import quadrature, truncated
 from cocobandits.types import ArmCells, ArmValues, Number, Values
@@ -31,11 +33,29 @@ class CellTables(NamedTuple):
     best: Float[Array, "*cells"]
 
 
-def cell_tables(statistics: Statistics, axis: Axis, reward_noise: Number) -> CellTables:
+class UserCells(NamedTuple):
+    """What the inside of a user's cells depends on."""
+
+    statistics: Statistics
+    axis: Axis
+    reward_noise: Number
+    is_eligible: Bool[Array, " arm"]
+
+    def inside(self) -> tuple[Quadrature, Int[Array, " point"], ArmValues, ArmValues]:
+        """Lay out points; find their cells, and every arm's density and distribution function."""
+        statistics, axis, noise, is_eligible = self
+        rule = quadrature(statistics, noise, axis.edges)
+        cells = cell_of(axis, rule.centres)
+        density, below = truncated(statistics, noise, axis.edges, cells, rule.points)
+        # Arms that are not eligible have no density anywhere, and are surely below each point.
+        density = jnp.where(is_eligible[:, None], density, 0.0)
+        return rule, cells, density, jnp.where(is_eligible[:, None], below, 1.0)
+
+
+def cell_tables(user: UserCells) -> CellTables:
     """Integrate over the inside of every cell."""
-    points, weights, centres = quadrature(statistics, reward_noise, axis.edges)
-    cells = cell_of(axis, centres)
-    density, below = truncated(statistics, reward_noise, axis.edges, cells, points)
+    axis, is_eligible = user.axis, user.is_eligible
+    (points, weights, _), cells, density, below = user.inside()
     is_member = cells[:, None] == jnp.arange(axis.size)[None, :]
     # Row by row: what a point contributes to the integral of 1, t and t² over each cell.
     ones, first, second = (
@@ -44,9 +64,8 @@ def cell_tables(statistics: Statistics, axis: Axis, reward_noise: Number) -> Cel
     duels = [_duel(density[arm], jnp.delete(below, arm, axis=0)) for arm in range(len(density))]
     win = jnp.stack([jnp.tensordot(ones, duel, axes=(0, -1)) for duel in duels])
     win_value = jnp.stack([jnp.tensordot(first, duel, axes=(0, -1)) for duel in duels])
-    return CellTables(
-        density @ first, density @ second, _spread(win), jnp.sum(_spread(win_value), axis=0)
-    )
+    mean = jnp.where(is_eligible[:, None], density @ first, FAR_BELOW)
+    return CellTables(mean, density @ second, _spread(win), jnp.sum(_spread(win_value), axis=0))
 
 
 def cumulative_in_cell(

@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float
 
+from cocobandits.populations.base import FAR_BELOW
 from cocobandits.types import Values
 from cocobandits.users.statistics import Statistics
 
@@ -65,8 +66,8 @@ class Arms(Protocol):
     def condition(self, statistics: Statistics) -> tuple["Arms", Float[Array, " component"]]:
         """Condition on rewards; also return the log of their density under each component."""
 
-    def among(self, arms: Int[Array, " chosen"]) -> "Arms":
-        """Keep some arms."""
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "Arms":
+        """Put all other arms out of the contest."""
 
     def expanded(
         self, log_weights: Float[Array, " component"]
@@ -159,9 +160,10 @@ class GaussianArms:
         log_evidence = gaussian_log_evidence(self.location, self.spread, self.noise, statistics)
         return GaussianArms(location, self.spread * share, self.noise), log_evidence
 
-    def among(self, arms: Int[Array, " chosen"]) -> "GaussianArms":
-        """Keep some columns."""
-        return GaussianArms(self.location[:, arms], self.spread[:, arms], self.noise)
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "GaussianArms":
+        """Move the other arms far below."""
+        location = jnp.where(is_eligible, self.location, FAR_BELOW)
+        return GaussianArms(location, self.spread, self.noise)
 
     def expanded(
         self, log_weights: Float[Array, " component"]

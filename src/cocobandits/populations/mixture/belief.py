@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from cocobandits.numerics.blocks import block_size, split
 from cocobandits.populations.base import Belief
@@ -137,9 +137,9 @@ class MixtureBelief(Belief):
         after = MixtureBelief(joint - logsumexp(joint), arms)
         return jax.tree.map(lambda new, old: new.astype(old.dtype), after, self)
 
-    def among(self, arms: Int[Array, " chosen"]) -> "MixtureBelief":
-        """Keep some arms of every component."""
-        return MixtureBelief(self.log_weights, self.arms.among(arms))
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "MixtureBelief":
+        """Put the other arms out of the contest in every component."""
+        return MixtureBelief(self.log_weights, self.arms.among(is_eligible))
 
     def blended(self, log_shares: Float[Array, " each"]) -> "MixtureBelief":
         """Put all components side by side."""

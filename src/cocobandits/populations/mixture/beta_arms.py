@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float
 
+from cocobandits.populations.base import FAR_BELOW
 from cocobandits.populations.mixture.arms import (
     LEAST_VARIANCE,
     REACH,
@@ -31,6 +32,7 @@ class BetaArms:
     successes: Float[Array, "*each component arm"]  # α
     failures: Float[Array, "*each component arm"]  # β
     range: tuple[float, float] = field(metadata={"static": True})
+    is_eligible: Bool[Array, "*each component arm"] | None = None  # all, if None
 
     @property
     def width(self) -> float:
@@ -44,7 +46,8 @@ class BetaArms:
 
     def mean(self) -> ComponentArms:
         """Compute E[μ_a]."""
-        return self.range[0] + self.width * self.successes / (self.successes + self.failures)
+        mean = self.range[0] + self.width * self.successes / (self.successes + self.failures)
+        return self._of_eligible(mean, FAR_BELOW)
 
     def variance(self) -> ComponentArms:
         """Compute Var(μ_a)."""
@@ -70,11 +73,20 @@ class BetaArms:
         steps = _integrals(jnp.diff(logits, axis=1)[:, None, :], density, density * slope)
         above = jnp.cumsum(steps[..., ::-1], axis=2)[..., ::-1]
         below = jnp.clip(1 - jnp.pad(above, ((0, 0), (0, 0), (0, 1))), LEAST_VARIANCE, 1.0)
-        hazard = density / below
+        below, hazard = self._of_eligible(below, 1.0), self._of_eligible(density / below, 0.0)
         best = hazard * jnp.prod(below, axis=1)[:, None, :]
         bend = best * (slope + jnp.sum(hazard, axis=1)[:, None, :] - hazard)
         contest = self._settled(logits, best, bend)
         return jax.tree.map(lambda part: part.astype(self.successes.dtype), contest)
+
+    def _of_eligible(
+        self, values: Float[Array, "component arm *value"], otherwise: float
+    ) -> Float[Array, "component arm *value"]:
+        """Replace the values of arms that are not eligible."""
+        if self.is_eligible is None:
+            return values
+        axes = tuple(range(self.is_eligible.ndim, values.ndim))
+        return jnp.where(jnp.expand_dims(self.is_eligible, axes), values, otherwise)
 
     def _settled(
         self, logits: Float[Array, "component node"], best: ComponentValues, bend: ComponentValues
@@ -104,7 +116,7 @@ class BetaArms:
         chance = self.successes / (self.successes + self.failures)
         is_success = (rewards > sum(self.range) / 2)[None, None, :]
         outcome = jnp.where(is_success, chance[:, :, None], 1 - chance[:, :, None])
-        return shares[:, None, None] * outcome
+        return shares[:, None, None] * self._of_eligible(outcome, 0.0)
 
     def after(self, rewards: Values) -> tuple[ComponentValues, ComponentValues]:
         """Count one more success or failure."""
@@ -136,16 +148,18 @@ class BetaArms:
         """Count successes and failures."""
         successes, failures = count_outcomes(statistics, self.range)
         log_evidence = beta_log_evidence(self.successes, self.failures, successes, failures)
-        return (
-            BetaArms(
-                self.successes + successes[None, :], self.failures + failures[None, :], self.range
-            ),
-            log_evidence,
-        )
+        counts = self.successes + successes[None, :], self.failures + failures[None, :]
+        return BetaArms(*counts, self.range, self.is_eligible), log_evidence
 
-    def among(self, arms: Int[Array, " chosen"]) -> "BetaArms":
-        """Keep some columns."""
-        return BetaArms(self.successes[:, arms], self.failures[:, arms], self.range)
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "BetaArms":
+        """Put the other arms out of the contest."""
+        # A copy of an eligible arm stands in for each other one where nodes are laid out.
+        first = jnp.argmax(is_eligible)
+        alpha, beta = (
+            jnp.where(is_eligible, count, count[:, first][:, None])
+            for count in (self.successes, self.failures)
+        )
+        return BetaArms(alpha, beta, self.range, jnp.broadcast_to(is_eligible, alpha.shape))
 
     def expanded(
         self, log_weights: Float[Array, " component"]
