@@ -171,7 +171,8 @@ def _decide(
     acquisition = GlobalInformationDirectedSampling(model.reward_grid)
 
     def read(particle: Float[Array, " mode"]) -> Any:
-        return acquisition.read(model.posterior(particle, context, statistics))
+        belief = model.posterior(particle, context, statistics)
+        return acquisition.read(belief, model.reward_grid.values())
 
     each, num_rewards = jax.vmap(read)(particles), jnp.sum(statistics.count)
     return acquisition.combine(UserReadings(log_weights, each, None, num_rewards))

@@ -33,6 +33,8 @@ ArmVector = Float[Array, " arm"]
 ArmCells = Float[Array, "arm cell"]
 ArmValues = Float[Array, "arm value"]
 Values = Float[Array, " value"]
+# Possible next rewards: the same of all arms, or of each arm its own.
+Rewards = Float[Array, "*arm value"]
 
 # What has become of a decision: open ones are returned again; a late reward of a closed one is
 # welcome; a reward that was taken back leaves its decision retracted.

@@ -69,7 +69,10 @@ def test_gids_probabilities_match_the_two_stage_procedure():
     policy, state = _learned(acquisition)
     probabilities = np.asarray(policy.probabilities(state, 2))
     context, statistics = state.users.of(2)
-    readings = policy.read(state, context, statistics, acquisition.read)
+    rewards = MODEL.reward_grid.values()
+    readings = policy.read(
+        state, context, statistics, lambda belief: acquisition.read(belief, rewards)
+    )
     log_weights = state.own.log_weights
     gains = jnp.stack(
         [acquisition._gains(log_weights, readings.values.predictive[:, a]) for a in range(3)],

@@ -197,12 +197,13 @@ MODEL = LogDensityModel(LogDensityConfig(2, (), Axis(-1.0, 1.5, 4), reward_noise
 
 def read_all(rule, particles, log_weights, statistics):
     """Read every particle, and the mixture of them all."""
+    rewards = rule.rewards.values()
 
     @jax.jit
     def read(particles, log_weights):
-        each = jax.vmap(lambda p: rule.read(MODEL.posterior(p, jnp.zeros(0), statistics)))
+        each = jax.vmap(lambda p: rule.read(MODEL.posterior(p, jnp.zeros(0), statistics), rewards))
         belief = MODEL.average(particles, log_weights, jnp.zeros(0), statistics)
-        return each(particles), rule.read_together(belief)
+        return each(particles), rule.read_together(belief, rewards)
 
     num_rewards = jnp.sum(statistics.count)
     return UserReadings(log_weights, *read(particles, log_weights), num_rewards)

@@ -65,7 +65,10 @@ def test_gids_gains_match_the_literal_sums():
     particles = jax.random.normal(jax.random.key(3), (4, 6))
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     statistics = Statistics.empty(2).add(0, 0.6).add(1, -0.3)
-    read = jax.vmap(lambda p: acquisition.read(model.posterior(p, jnp.zeros(0), statistics)))
+    rewards = model.reward_grid.values()
+    read = jax.vmap(
+        lambda p: acquisition.read(model.posterior(p, jnp.zeros(0), statistics), rewards)
+    )
     readings = jax.jit(read)(particles)
     rewards = np.asarray(acquisition.rewards.values())
     predictive = np.asarray(readings.predictive)
@@ -97,7 +100,7 @@ def test_reward_grid_integrates_predictive_densities():
     @jax.jit
     def predictive(parameters: jax.Array) -> jax.Array:
         belief = model.posterior(parameters, jnp.array([0.3]), statistics)
-        return acquisition.read(belief).predictive
+        return acquisition.read(belief, acquisition.rewards.values()).predictive
 
     densities = predictive(jax.random.normal(jax.random.key(0), (80,)))
     rewards = acquisition.rewards.values()

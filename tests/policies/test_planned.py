@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from cocobandits import CoIDS, Gaussian, LogDensity, Study
 from cocobandits.numerics.reward_grid import RewardGrid
@@ -18,11 +19,14 @@ from cocobandits.policies.coco.coids import (
     Outlook,
     PlannedInformationDirectedSampling,
     PlannedReading,
+    sum_of_largest,
 )
 from cocobandits.populations.gaussian_belief import GaussianBelief
 from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
+from cocobandits.populations.mixture import MixtureConfig, MixtureModel
 from cocobandits.users.statistics import Statistics
 from support.designs import small
+from support.draws import one_of
 from support.sessions import Session
 
 NUM_PARTICLES, NUM_ARMS, NUM_VALUES, STEPS = 4, 3, 6, 5
@@ -176,7 +180,7 @@ def test_readings_match_the_closed_form_of_the_planner():
         0.25,
     )
     rule = PlannedInformationDirectedSampling(RewardGrid.even(-5.0, 5.0, 801), STEPS)
-    after = np.asarray(jax.jit(rule.read)(belief).after)
+    after = np.asarray(jax.jit(rule.read)(belief, rule.rewards.values()).after)
     expected = np.asarray(belief.expected_best_mean_after_one())
     print(f"\nbest mean after one reward {after.max(axis=0).sum(axis=1)}, closed form {expected}")
     np.testing.assert_allclose(after.max(axis=0).sum(axis=1), expected, atol=1e-4)
@@ -192,7 +196,9 @@ def test_worth_of_the_population_is_never_negative_on_the_grid():
     log_weights = jnp.log(jnp.array([0.3, 0.3, 0.2, 0.1, 0.1]))
     read = jax.jit(
         jax.vmap(
-            lambda p, statistics: rule.read(MODEL.posterior(p, jnp.zeros(0), statistics)),
+            lambda p, statistics: rule.read(
+                MODEL.posterior(p, jnp.zeros(0), statistics), rule.rewards.values()
+            ),
             (0, None),
         )
     )
@@ -237,3 +243,92 @@ def test_the_last_step_earns_and_is_explained():
     assert study.decide("bob").arm == best
     assert explained[best].rationale.for_reward == 1.0
     assert explained[best].rationale.for_person == explained[best].rationale.for_population == 0.0
+
+
+MIXTURE = MixtureModel(MixtureConfig(3, (None,), rank=1, reward_noise=0.1))
+SHARES = np.full(20, 1 / 20)
+HISTORIES = {
+    "nothing": [],
+    "one reward": [(0, 0.4)],
+    "three rewards": [(0, 0.4), (1, -0.3), (0, 0.5)],
+}
+
+
+def dense_plan(belief, rewards, steps_after):
+    """Q of every arm under one particle, by sums over a fine grid of rewards, in double."""
+    shares = np.exp(np.asarray(belief.log_weights, dtype=float))
+    arms = belief.arms
+    location, spread, loadings, noise = (
+        np.asarray(part, dtype=float)
+        for part in (arms.arms.location, arms.arms.spread, arms.loadings, arms.arms.noise)
+    )
+    covariance = spread[:, :, None] * np.eye(3) + loadings @ loadings.transpose(0, 2, 1)
+    mean, joint = shares @ location, np.zeros((3, 3, len(rewards)))
+    for share, m, v, sigma in zip(shares, location, covariance, noise, strict=True):
+        for arm in range(3):
+            variance = v[arm, arm] + sigma**2
+            density = share * stats.norm.pdf(rewards, m[arm], math.sqrt(variance))
+            for other in range(3):
+                after = m[other] + v[other, arm] / variance * (rewards - m[arm])
+                joint[other, arm] += density * after
+    return mean, joint * (rewards[1] - rewards[0]), steps_after
+
+
+@pytest.mark.parametrize("pulls", HISTORIES.values(), ids=HISTORIES)
+def test_plan_is_that_of_a_fine_integral_over_all_rewards(pulls):
+    """Rewards beyond the declared range count: components of a mixture reach there."""
+    rule = PlannedInformationDirectedSampling(MIXTURE.reward_grid, 5, 1.0)
+    particles = jax.random.normal(jax.random.key(5), (20, MIXTURE.num_parameters))
+    statistics = Statistics.empty(3)
+    for arm, reward in pulls:
+        statistics = statistics.add(arm, reward)
+    context, weights = jnp.array([0.3]), jnp.log(jnp.asarray(SHARES))
+
+    @jax.jit
+    def plan(particles, rewards=None):
+        if rewards is None:
+            rewards = rule.next_rewards(MIXTURE.average(particles, weights, context, statistics))
+        each = jax.vmap(lambda p: rule.read(MIXTURE.posterior(p, context, statistics), rewards))
+        readings = UserReadings(weights, each(particles), None, jnp.sum(statistics.count))
+        return rule._plan(readings), readings.each
+
+    (loss, worth), each = plan(particles)
+    steps_after = 4 - len(pulls)
+    beliefs = jax.vmap(MIXTURE.posterior, (0, None, None))(particles, context, statistics)
+    fine = np.linspace(-30, 30, 60_001)
+    dense = [dense_plan(one_of(beliefs, number), fine, steps_after) for number in range(20)]
+
+    def value(mean, joint):
+        return mean + steps_after * joint.max(axis=0).sum(axis=1)
+
+    means, joints = (SHARES @ np.array([d[k] for d in dense]).reshape(20, -1) for k in (0, 1))
+    together = value(means, joints.reshape(3, 3, -1))
+    knowing = SHARES @ [value(mean, joint).max() for mean, joint, _ in dense]
+    print(f"\nW = {float(worth):.5f}, exactly {knowing - together.max():.5f}; loss {loss}")
+    assert knowing - together.max() > 0.05
+    assert float(worth) == pytest.approx(knowing - together.max(), abs=7e-3)
+    np.testing.assert_allclose(loss, together.max() - together, atol=7e-3)
+    # Rewards of the declared range alone are not enough.
+    (_, short), _ = plan(particles, jnp.linspace(-2.5, 2.5, 61))
+    assert pulls or abs(float(short) - worth) > 0.1
+    # Who looks ahead never plans worse than who plays the best mean to the end.
+    for mean, after in zip(*map(np.asarray, (each.mean, each.after)), strict=True):
+        found = np.asarray(rule._value(*map(jnp.asarray, (mean, after)), jnp.asarray(4.0)))
+        assert np.all(found >= mean + 4.0 * mean.max() - 1e-6)
+
+
+def test_the_largest_of_smooth_curves_is_integrated_to_third_order():
+    """Two and three normal densities that cross, against a fine sum, at thirty steps."""
+    for centres in ([0.0, 0.7], [-0.45, 0.3, 0.95]):
+
+        def curves(points, centres=centres):
+            return np.stack([stats.norm.pdf(points, c, 0.5 + 0.1 * c) for c in centres])[:, None]
+
+        rough, fine = np.linspace(-5, 5, 61), np.linspace(-5, 5, 200_001)
+        expected = curves(fine).max(axis=0).sum() * (fine[1] - fine[0])
+        step = rough[1] - rough[0]
+        found = float(sum_of_largest(jnp.asarray(curves(rough)))[0]) * step
+        plain = curves(rough).max(axis=0).sum() * step
+        print(f"\n{found - expected:.1e}, without kinks {plain - expected:.1e}")
+        assert abs(found - expected) < 2e-4
+        assert abs(found - expected) < 0.2 * abs(plain - expected)

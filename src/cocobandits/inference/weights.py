@@ -40,4 +40,6 @@ def average(
     log_weights: LogWeights, values: Float[Array, "particle *shape"]
 ) -> Float[Array, "*shape"]:
     """Compute the weighted mean over particles."""
-    return jnp.tensordot(jnp.exp(normalise(log_weights)), values, axes=1)
+    shares = jnp.exp(normalise(log_weights)).astype(values.dtype)
+    # Not a matrix product, which would ask for another order of all arrays it is computed from.
+    return jnp.sum(shares.reshape((-1,) + (1,) * (values.ndim - 1)) * values, axis=0)

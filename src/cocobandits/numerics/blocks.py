@@ -28,6 +28,11 @@ def in_blocks(function: Callable[[R], T], rows: R, most: int) -> T:
     return jax.tree.map(lambda each: each.reshape(number, *each.shape[2:]), results)
 
 
+def once(values: T) -> T:
+    """Keep the compiler from computing arrays again for each of their readers."""
+    return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
+
+
 def split(rows: R, size: int) -> R:
     """Make blocks of so many rows."""
     return jax.tree.map(lambda part: part.reshape(-1, size, *part.shape[1:]), rows)

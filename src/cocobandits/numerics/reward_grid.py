@@ -18,20 +18,26 @@ _CAPACITIES = (32, 52, 64, 80, 104, 136, 184, 256, 352, 512)
 _FAR = 100.0
 
 
-@traced("lowest", "highest", "num_values", choices=("capacity",))
+@traced("lowest", "highest", "num_values", choices=("capacity", "is_dense"))
 @dataclass(frozen=True)
 class RewardGrid:
-    """`lowest` to `highest` in `num_values` even steps, with room for `capacity`."""
+    """`lowest` to `highest` in `num_values` even steps, with room for `capacity`.
+
+    It is dense if rewards are any numbers, of which these are a few, and else all there are.
+    """
 
     lowest: float
     highest: float
     num_values: int
     capacity: int
+    is_dense: bool = True
 
     @classmethod
-    def even(cls, lowest: float, highest: float, num_values: int) -> "RewardGrid":
+    def even(
+        cls, lowest: float, highest: float, num_values: int, is_dense: bool = False
+    ) -> "RewardGrid":
         """Lay out a number of rewards, with no room for more."""
-        return cls(lowest, highest, num_values, num_values)
+        return cls(lowest, highest, num_values, num_values, is_dense)
 
     @classmethod
     def spanning(

@@ -29,6 +29,7 @@ from cocobandits.types import (
     Particles,
     PerParticle,
     PossibleContext,
+    Rewards,
     RngKey,
     Scalar,
     Values,
@@ -80,23 +81,27 @@ class Belief(ABC):
     def cumulative(self, values: Values) -> ArmValues:
         """Compute P(μ_a ≤ value) for every arm."""
 
+    def next_rewards(self, grid: RewardGrid) -> Rewards:
+        """Lay out rewards over which expectations of the next one are summed; even steps each."""
+        return grid.values()
+
     @abstractmethod
-    def predictive(self, rewards: Values) -> ArmValues:
+    def predictive(self, rewards: Rewards) -> ArmValues:
         """Compute the density of the next reward of every arm."""
 
     @abstractmethod
-    def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
+    def best_and_reward(self, rewards: Rewards) -> Float[Array, "best arm value"]:
         """Compute the density of the next reward of every arm together with who is best.
 
         Entry (j, a, r) is the density that arm j has the largest mean and arm a gives reward r. A
         model of limited resolution may blur rewards to it.
         """
 
-    def best_outlook(self, rewards: Values) -> tuple[Scalar, Float[Array, "best arm value"]]:
+    def best_outlook(self, rewards: Rewards) -> tuple[Scalar, Float[Array, "best arm value"]]:
         """Compute `expected_best` and `best_and_reward`; override where they share work."""
         return self.expected_best(), self.best_and_reward(rewards)
 
-    def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
+    def mean_and_reward(self, rewards: Rewards) -> Float[Array, "other arm value"]:
         """Compute the density of the next reward of every arm, times what all means are then.
 
         Entry (b, a, r) is p(r_a = r) · E[μ_b | r_a = r]. Override where a faster way exists.
@@ -186,7 +191,7 @@ class PopulationModel(ABC):
 
     @property
     def reward_grid(self) -> RewardGrid:
-        """The rewards over which expectations of the next reward are summed."""
+        """How many rewards expectations of the next one are summed over, and by default which."""
         return RewardGrid.spanning(self.mean_range, self.noise_range)
 
     @abstractmethod

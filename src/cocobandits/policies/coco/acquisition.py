@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from cocobandits.numerics.blocks import once
 from cocobandits.populations.base import Belief
 from cocobandits.types import ArmVector, LogWeights, Scalar
 
@@ -59,12 +60,16 @@ class Acquisition(ABC):
     that depend on the particle are read from each.
     """
 
+    def next_rewards(self, together: Belief) -> Any:
+        """Lay out the rewards that all beliefs about a user are read at; None if there are none."""
+        return None
+
     @abstractmethod
-    def read(self, belief: Belief) -> Any:
+    def read(self, belief: Belief, rewards: Any) -> Any:
         """Compute what the rule needs of one particle's belief."""
 
     @abstractmethod
-    def read_together(self, belief: Belief) -> Any:
+    def read_together(self, belief: Belief, rewards: Any) -> Any:
         """Compute what the rule needs of the mixture of all particles' beliefs."""
 
     @abstractmethod
@@ -81,8 +86,9 @@ def as_shares(predictive: Float[Array, "row value"]) -> Float[Array, "row value"
 
     Where all rewards that are expected lie beyond the grid, any is expected.
     """
-    predictive = predictive + LEAST_DENSITY
-    return predictive / jnp.sum(predictive, axis=1, keepdims=True)
+    predictive = once(predictive) + LEAST_DENSITY
+    total = jnp.sum(predictive, axis=1, keepdims=True, dtype=float)
+    return predictive / total.astype(predictive.dtype)
 
 
 def best_mixture(regret: ArmVector, gain: ArmVector) -> ArmVector:

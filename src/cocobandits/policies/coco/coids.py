@@ -32,6 +32,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average
+from cocobandits.numerics.blocks import once
 from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.numerics.traced import traced
 from cocobandits.policies.coco.acquisition import (
@@ -43,7 +44,7 @@ from cocobandits.policies.coco.acquisition import (
     best_mixture,
 )
 from cocobandits.populations.base import Belief
-from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
+from cocobandits.types import ArmValues, ArmVector, LogWeights, Rewards, Scalar
 
 _TINY = float(np.finfo(float).tiny)
 # What each particle expects of the next reward of every arm.
@@ -85,9 +86,13 @@ class TwoPurposes(Acquisition):
     def choices(self, readings: UserReadings) -> tuple[Prospects, ArmVector, ArmVector]:
         """Return the prospects, the choice for this user alone, and that for all users."""
 
-    def read_together(self, belief: Belief) -> Outlook:
+    def next_rewards(self, together: Belief) -> Rewards:
+        """Lay out the rewards that all expectations are summed over."""
+        return together.next_rewards(self.rewards)
+
+    def read_together(self, belief: Belief, rewards: Rewards) -> Outlook:
         """Compute expected regret, and next rewards with the best arm."""
-        best, joint = belief.best_outlook(self.rewards.values())
+        best, joint = belief.best_outlook(rewards)
         joint = joint + LEAST_DENSITY
         total = jnp.sum(joint, axis=(0, 2), keepdims=True)
         return Outlook(best - belief.mean(), joint / total)
@@ -111,9 +116,9 @@ class CoInformationDirectedSampling(TwoPurposes):
     rewards: RewardGrid
     population_weight: float = 1.0
 
-    def read(self, belief: Belief) -> ArmValues:
+    def read(self, belief: Belief, rewards: Rewards) -> ArmValues:
         """Predict the next rewards."""
-        return as_shares(belief.predictive(self.rewards.values()))
+        return as_shares(belief.predictive(rewards))
 
     def choices(self, readings: UserReadings) -> tuple[Prospects, ArmVector, ArmVector]:
         """Minimise squared regret per nat."""
@@ -132,13 +137,13 @@ class PlannedInformationDirectedSampling(TwoPurposes):
     steps_per_user: int
     population_weight: float = 1.0
 
-    def read(self, belief: Belief) -> PlannedReading:
+    def read(self, belief: Belief, rewards: Rewards) -> PlannedReading:
         """Predict the next rewards, and means together with the next reward."""
-        rewards = self.rewards.values()
-        mean, predictive = belief.mean(), belief.predictive(rewards)
+        mean, predictive = belief.mean(), once(belief.predictive(rewards))
+        after = once(belief.mean_and_reward(rewards))
         # Where all rewards lie beyond the grid, none changes a mean.
-        after = belief.mean_and_reward(rewards) + LEAST_DENSITY * mean[:, None, None]
-        total = jnp.sum(predictive + LEAST_DENSITY, axis=1)
+        after = after + LEAST_DENSITY * mean[:, None, None].astype(after.dtype)
+        total = jnp.sum(predictive + LEAST_DENSITY, axis=1, dtype=float).astype(after.dtype)
         return PlannedReading(as_shares(predictive), mean, after / total[None, :, None])
 
     def choices(self, readings: UserReadings) -> tuple[Prospects, ArmVector, ArmVector]:
@@ -154,17 +159,44 @@ class PlannedInformationDirectedSampling(TwoPurposes):
         log_weights, each = readings.log_weights, readings.each
         steps_after = jnp.maximum(self.steps_per_user - readings.num_rewards, 1.0) - 1.0
         mean, after = (average(log_weights, part) for part in (each.mean, each.after))
-        value = _value(mean, after, steps_after)
-        knowing = jnp.max(_value(each.mean, each.after, steps_after), axis=1)
+        value = self._value(mean, after, steps_after)
+        knowing = jnp.max(self._value(each.mean, each.after, steps_after), axis=1)
         # Who knows more plans no worse; rounding may say otherwise.
         worth = jnp.maximum(average(log_weights, knowing) - jnp.max(value), 0.0)
         return jnp.max(value) - value, worth
 
+    def _value(self, mean: Means, after: MeansAfter, steps_after: Scalar) -> Means:
+        """Compute Q: the best mean as it is, and what looking ahead adds, never below zero."""
+        largest = (
+            sum_of_largest(after)
+            if self.rewards.is_dense
+            else jnp.sum(jnp.max(after, axis=-3), axis=-1)
+        )
+        gain = jnp.maximum(largest - jnp.max(jnp.sum(after, axis=-1, dtype=float), axis=-2), 0.0)
+        return mean + steps_after * (jnp.max(mean, axis=-1, keepdims=True) + gain)
 
-def _value(mean: Means, after: MeansAfter, steps_after: Scalar) -> Means:
-    """Compute Q."""
-    best_after = jnp.sum(jnp.max(after, axis=-3), axis=-1)
-    return mean + steps_after * best_after
+
+def sum_of_largest(curves: Float[Array, "*particle other arm value"]) -> Means:
+    """Integrate the largest of several smooth curves, given at even steps, to third order.
+
+    The sum over steps is off by the kinks, where two curves cross. If their differences at both
+    ends of that step are d and d', the largest lies d d' / 2(d + d') below its chord on average;
+    sums of what is smooth elsewhere make up for (d + d') / 12 of that.
+    """
+    top = jnp.max(curves, axis=-3)
+    is_top = curves >= top[..., None, :, :]
+    left, right = curves[..., :-1], curves[..., 1:]
+
+    def at_other_end(curve: Array, is_chosen: Array) -> Array:
+        return jnp.max(jnp.where(is_chosen, curve, -jnp.inf), axis=-3)
+
+    fall = top[..., :-1] - at_other_end(left, is_top[..., 1:])
+    rise = top[..., 1:] - at_other_end(right, is_top[..., :-1])
+    both = fall + rise
+    excess = fall * rise / (2 * jnp.where(both > 0, both, 1.0)) - both / 12
+    has_kink = (fall > 0) & (rise > 0)
+    excess = jnp.where(has_kink, excess, 0.0)
+    return jnp.sum(top, axis=-1, dtype=float) - jnp.sum(excess, axis=-1, dtype=float)
 
 
 def expect(log_weights: LogWeights, predictions: Predictions, outlook: Outlook) -> Prospects:

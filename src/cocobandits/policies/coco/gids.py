@@ -24,7 +24,7 @@ from cocobandits.policies.coco.acquisition import (
     best_mixture,
 )
 from cocobandits.populations.base import Belief
-from cocobandits.types import ArmValues, ArmVector, LogWeights, Scalar
+from cocobandits.types import ArmValues, ArmVector, LogWeights, Rewards, Scalar
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -43,13 +43,15 @@ class GlobalInformationDirectedSampling(Acquisition):
 
     rewards: RewardGrid
 
-    def read(self, belief: Belief) -> GidsReading:
-        """Compute expected regret and the density of the next reward."""
-        return GidsReading(
-            belief.expected_best() - belief.mean(), belief.predictive(self.rewards.values())
-        )
+    def next_rewards(self, together: Belief) -> Rewards:
+        """Lay out the rewards that gains are summed over."""
+        return together.next_rewards(self.rewards)
 
-    def read_together(self, belief: Belief) -> None:
+    def read(self, belief: Belief, rewards: Rewards) -> GidsReading:
+        """Compute expected regret and the density of the next reward."""
+        return GidsReading(belief.expected_best() - belief.mean(), belief.predictive(rewards))
+
+    def read_together(self, belief: Belief, rewards: Rewards) -> None:
         """Compute nothing: every particle makes its own trade-off."""
 
     def combine(self, readings: UserReadings) -> ArmVector:

@@ -17,10 +17,10 @@ class ThompsonSampling(Acquisition):
     This is the marginal law of the paper's two stages, a particle and then an arm.
     """
 
-    def read(self, belief: Belief) -> None:
+    def read(self, belief: Belief, rewards: None) -> None:
         """Compute nothing: the mixture of all particles is enough."""
 
-    def read_together(self, belief: Belief) -> ArmVector:
+    def read_together(self, belief: Belief, rewards: None) -> ArmVector:
         """Compute P(arm is best)."""
         return belief.best_probability()
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from cocobandits.inference import smc
 from cocobandits.inference.smc import SmcConfig, SmcInfo, SmcState
-from cocobandits.numerics.blocks import in_blocks
+from cocobandits.numerics.blocks import in_blocks, once
 from cocobandits.policies.base import (
     Arms,
     History,
@@ -155,7 +155,7 @@ def _read_each(
     model: PopulationModel, read_fn: ReadFn, particles: Particles, data: UserData
 ) -> Any:
     def read_one(parameters: jax.Array) -> Any:
-        return read_fn(model.posterior(parameters, *data))
+        return read_fn(once(model.posterior(parameters, *data)))
 
     # In blocks: all particles' densities at once would fill the memory, and miss the cache.
     return in_blocks(jax.vmap(read_one), particles, model.particles_at_once)
@@ -188,13 +188,15 @@ def _rationales(
 def _readings(acquisition: Acquisition, model: PopulationModel, query: _Query) -> UserReadings:
     posterior, data, is_eligible = query
 
-    def read_one(belief: Belief) -> Any:
-        return acquisition.read(belief.among(is_eligible))
-
     together = model.average(posterior.particles, posterior.log_weights, *data)
+    rewards = acquisition.next_rewards(together)
+
+    def read_one(belief: Belief) -> Any:
+        return acquisition.read(belief.among(is_eligible), rewards)
+
     return UserReadings(
         posterior.log_weights,
         _read_each(model, read_one, posterior.particles, data),
-        acquisition.read_together(together.among(is_eligible)),
+        acquisition.read_together(together.among(is_eligible), rewards),
         jnp.sum(data[1].count),
     )

@@ -20,7 +20,7 @@ from jax.scipy.special import logsumexp
 
 from cocobandits.checks import check_numbers
 from cocobandits.errors import ConfigurationError, GridTooLargeError
-from cocobandits.numerics.blocks import BLOCK_SIZE, block_size
+from cocobandits.numerics.blocks import BLOCK_SIZE, block_size, once
 from cocobandits.numerics.precision import DTYPES, Precision
 from cocobandits.numerics.traced import traced
 from cocobandits.populations.base import Hyperparameters, PopulationModel, floored_noise
@@ -33,7 +33,7 @@ from cocobandits.populations.log_density.hilbert import HilbertBasis, HyperDevia
 from cocobandits.populations.log_density.karhunen_loeve import KarhunenLoeveBasis
 from cocobandits.populations.log_density.kernel import KernelScales
 from cocobandits.populations.log_density.tables import EvidenceTables, window_size
-from cocobandits.populations.log_density.tensors import Tensor, marginals, once, outer_sum
+from cocobandits.populations.log_density.tensors import Tensor, marginals, outer_sum
 from cocobandits.populations.truncated_normal import interval_log_likelihood
 from cocobandits.types import (
     ArmCells,

@@ -20,12 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from cocobandits.numerics.blocks import block_size
+from cocobandits.numerics.blocks import block_size, once
 from cocobandits.populations.log_density.basis import Basis
 from cocobandits.populations.log_density.context_points import ContextPoints, Shares
 from cocobandits.populations.log_density.expansion import Expansion, expand_columns, sum_columns
 from cocobandits.populations.log_density.grid import Axis
-from cocobandits.populations.log_density.tensors import Tensor, once, outer_sum
+from cocobandits.populations.log_density.tensors import Tensor, outer_sum
 from cocobandits.populations.log_density.within_cell import cell_of
 from cocobandits.populations.truncated_normal import interval_log_likelihood
 from cocobandits.types import Number, Particles, PerParticle, Scalar

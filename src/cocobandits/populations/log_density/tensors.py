@@ -12,11 +12,6 @@ from cocobandits.types import ArmCells
 Tensor = Float[Array, "*cells"]
 
 
-def once(values: Tensor) -> Tensor:
-    """Keep the compiler from computing a tensor again for each of its readers."""
-    return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
-
-
 def times(weights: Tensor, factors: ArmCells) -> Tensor:
     """Multiply the weight of every cell by one factor per arm."""
     for arm in range(weights.ndim):

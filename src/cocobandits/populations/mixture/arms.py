@@ -1,30 +1,42 @@
 """What each component of a mixture believes about each arm: the Gaussian family.
 
-A component here belongs to one particle, at one place of its common factor. Within it the arms are
-independent, so a reward of one arm reweights the components and moves that arm alone. Owns the
-contract of a family of arms; knows nothing of users or particles.
+Owns the contract of a family of arms, and what is asked of independent ones; knows nothing of users
+or particles. Expectations over the next reward of an arm are summed over rewards that all arms
+share, or that each arm has of its own.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from functools import reduce
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import ndtr
-from jaxtyping import Array, Bool, Float
+from jax.scipy.special import ndtr, ndtri
+from jaxtyping import Array, Bool, Float, Int
 
+from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.populations.base import FAR_BELOW
-from cocobandits.types import Values
+from cocobandits.types import ArmValues, Rewards, Values
 from cocobandits.users.statistics import Statistics
+
+T = TypeVar("T")
 
 ComponentArms = Float[Array, "component arm"]
 ComponentValues = Float[Array, "component arm value"]
+Shares = Float[Array, " component"]
 
 LEAST_VARIANCE = 1e-14
-# Nodes on which the best of all arms is found, and how many deviations they reach. Against 10^6
-# draws these are good to four digits.
-_NUM_NODES, REACH = 32, 4.5
+# Nodes on which the best of all arms is found, and how many deviations they reach.
+_NUM_NODES, REACH = 48, 4.5
+# Arms narrower than this share of the widest one that can be best are held for that wide.
+_LEAST_RATIO = 1e-4
+# Rewards to look ahead to lie within so many deviations of all components of at least this share.
+_REWARD_REACH, LEAST_SHARE = 4.5, 1e-6
+_LEAST_SLOPE = 1e-9
+# Up to so many components are written out, since compilers vectorise that.
+_MOST_WRITTEN_OUT = 16
 
 
 class Contest(NamedTuple):
@@ -32,16 +44,11 @@ class Contest(NamedTuple):
 
     best_probability: ComponentArms
     mean: Float[Array, " component"]
-    variance: Float[Array, " component"]
 
 
 @runtime_checkable
-class Arms(Protocol):
-    """Independent arms within each component."""
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """Where means can lie."""
+class IndependentArms(Protocol):
+    """Arms that are independent within each component, so that who is best is one integral."""
 
     def mean(self) -> ComponentArms:
         """Compute E[μ_a]."""
@@ -52,16 +59,48 @@ class Arms(Protocol):
     def contest(self) -> Contest:
         """Integrate over the largest of all means."""
 
-    def joint(self, shares: Float[Array, " component"], rewards: Values) -> ComponentValues:
-        """Compute how likely, or how dense, a component and the next reward of every arm are."""
+    def contest_and_reward(self, rewards: Rewards) -> tuple[Contest, ComponentValues]:
+        """Compute also P(a is best | component, next reward of a)."""
 
-    def after(
-        self, rewards: Values
-    ) -> tuple[ComponentValues, Float[Array, "component arm #value"]]:
-        """Compute mean and variance of every arm once its next reward is seen."""
+    def joint(self, shares: Shares, rewards: Rewards) -> ComponentValues:
+        """Compute how likely, or how dense, a component and the next reward of every arm are."""
 
     def cumulative(self, values: Values) -> ComponentValues:
         """Compute P(μ_a ≤ value)."""
+
+
+@runtime_checkable
+class Arms(Protocol):
+    """The arms of each component, which may depend on each other."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Where means can lie."""
+
+    @property
+    def num_places(self) -> int:
+        """Into how many components with independent arms each one is expanded."""
+
+    def mean(self) -> ComponentArms:
+        """Compute E[μ_a]."""
+
+    def variance(self) -> ComponentArms:
+        """Compute Var(μ_a)."""
+
+    def noise_variance(self) -> Float[Array, " component"]:
+        """Compute the variance of a reward around its arm mean, averaged over arms."""
+
+    def cumulative(self, values: Values) -> ComponentValues:
+        """Compute P(μ_a ≤ value)."""
+
+    def predictive(self, shares: Shares, rewards: Rewards) -> ArmValues:
+        """Add up how likely, or how dense, the next reward of every arm is."""
+
+    def mean_and_reward(self, shares: Shares, rewards: Rewards) -> Float[Array, "other arm value"]:
+        """Add up the same, times what all means are once the reward is seen."""
+
+    def next_rewards(self, shares: Shares, grid: RewardGrid) -> Rewards:
+        """Lay out rewards over which expectations of the next reward are summed."""
 
     def condition(self, statistics: Statistics) -> tuple["Arms", Float[Array, " component"]]:
         """Condition on rewards; also return the log of their density under each component."""
@@ -71,11 +110,8 @@ class Arms(Protocol):
 
     def expanded(
         self, log_weights: Float[Array, " component"]
-    ) -> tuple[Float[Array, " place"], "Arms"]:
+    ) -> tuple[Float[Array, " place"], IndependentArms]:
         """List components within which arms are independent."""
-
-    def noise_variance(self) -> Float[Array, " component"]:
-        """Compute the variance of a reward around its arm mean, averaged over arms."""
 
 
 @jax.tree_util.register_dataclass
@@ -104,8 +140,39 @@ class GaussianArms:
         """Square the deviation."""
         return self.noise**2
 
+    @property
+    def num_places(self) -> int:
+        """One: they are independent already."""
+        return 1
+
+    def component(self, number: int | Int[Array, ""]) -> "GaussianArms":
+        """Take one component, on an axis of length one."""
+        return GaussianArms(
+            self.location[number][None], self.spread[number][None], self.noise[number][None]
+        )
+
     def contest(self) -> Contest:
-        """Integrate ∏ Φ_b(t) · φ_a(t)/Φ_a(t) over t.
+        """Integrate over the largest of all means."""
+        return self._contest()[0]
+
+    def contest_and_reward(self, rewards: Rewards) -> tuple[Contest, ComponentValues]:
+        """Compute also P(a is best | r_a) = Φ((E[μ_a | r_a] - h) / √(Var(μ_a | r_a) + v)).
+
+        Hurdle h and variance v of the best rival are those with which P(a is best) and its slope
+        in E[μ_a] are right before the reward; with one rival that is exact.
+        """
+        contest, slope = self._contest()
+        win = jnp.clip(contest.best_probability, LEAST_SHARE, 1 - LEAST_SHARE)
+        quantile, own = ndtri(win), jnp.sqrt(self.spread)
+        height = jnp.exp(-(quantile**2) / 2) / math.sqrt(2 * math.pi)
+        before = jnp.maximum(height / jnp.maximum(slope, _LEAST_SLOPE), own)
+        hurdle, rival = self.location - quantile * before, before**2 - self.spread
+        mean, variance = self._after(rewards)
+        distance = (mean - hurdle[:, :, None]) / jnp.sqrt(variance + rival[:, :, None])
+        return contest, _normal_cumulative(distance)
+
+    def _contest(self) -> tuple[Contest, ComponentArms]:
+        """Integrate ∏ Φ_b(t) · φ_a(t)/Φ_a(t) over t; also compute dP(a is best) / dE[μ_a].
 
         Below `low` some arm is almost surely better. What an arm of deviation v may still win
         lies within 2 · reach · v above it, so nodes whose distance grows in proportion to that
@@ -114,35 +181,59 @@ class GaussianArms:
         deviation = jnp.sqrt(jnp.maximum(self.spread, LEAST_VARIANCE))
         low = jnp.max(self.location - REACH * deviation, axis=1, keepdims=True)
         tops = self.location + REACH * deviation
+        widest = jnp.max(jnp.where(tops >= low, deviation, 0.0), axis=1, keepdims=True)
+        deviation = jnp.maximum(deviation, _LEAST_RATIO * widest)
+        low = jnp.max(self.location - REACH * deviation, axis=1, keepdims=True)
+        tops = self.location + REACH * deviation
         scale = jnp.min(jnp.where(tops >= low, deviation, jnp.inf), axis=1, keepdims=True)
         end = jnp.arcsinh((jnp.max(tops, axis=1, keepdims=True) - low) / scale)
         even = jnp.linspace(0.0, 1.0, _NUM_NODES, dtype=low.dtype)[None, :]
         points = low + scale * jnp.sinh(end * even)
-        weights = scale * end * jnp.cosh(end * even)
+        weights = scale * end * jnp.cosh(end * even) / (_NUM_NODES - 1)
         inverse = (1 / deviation)[:, :, None]
         distance = (points[:, None, :] - self.location[:, :, None]) * inverse
         below = _normal_cumulative(distance)
-        hazard = inverse * jnp.exp(-(distance**2) / 2) / below
-        return settle(points, hazard, jnp.prod(below, axis=1) * weights)
+        hazard = inverse / math.sqrt(2 * math.pi) * jnp.exp(-(distance**2) / 2) / below
+        return _settle(points, weights, hazard, below)
 
-    def joint(self, shares: Float[Array, " component"], rewards: Values) -> ComponentValues:
+    def joint(self, shares: Shares, rewards: Rewards) -> ComponentValues:
         """Compute a density as wide as the belief and the noise together."""
         variance = self.spread + self.noise[:, None] ** 2
         # All that does not depend on the reward comes first: five times as fast.
         height = (shares[:, None] / jnp.sqrt(2 * math.pi * variance))[:, :, None]
         sharpness = (-0.5 / variance)[:, :, None]
-        distance = rewards[None, None, :] - self.location[:, :, None]
+        distance = of_arms(rewards) - self.location[:, :, None]
         return height * jnp.exp(sharpness * distance**2)
 
-    def after(
-        self, rewards: Values
+    def _after(
+        self, rewards: Rewards
     ) -> tuple[ComponentValues, Float[Array, "component arm #value"]]:
         """Move the mean towards the reward, by the share of the variance that is not noise."""
         noise = self.noise[:, None] ** 2
         share = self.spread / (self.spread + noise)
         start = (1 - share) * self.location
-        mean = start[:, :, None] + share[:, :, None] * rewards[None, None, :]
+        mean = start[:, :, None] + share[:, :, None] * of_arms(rewards)
         return mean, (share * noise)[:, :, None]
+
+    def predictive(self, shares: Shares, rewards: Rewards) -> ArmValues:
+        """Add up the densities."""
+        return _add_up(
+            len(shares), lambda each: self.component(each).joint(shares[each][None], rewards)[0]
+        )
+
+    def mean_and_reward(self, shares: Shares, rewards: Rewards) -> Float[Array, "other arm value"]:
+        """A reward moves its own arm, and reweights all components."""
+        identity = jnp.eye(self.spread.shape[1], dtype=self.spread.dtype)
+        return regress(self, self.spread[:, :, None] * identity[None], shares, rewards)
+
+    def next_rewards(self, shares: Shares, grid: RewardGrid) -> Rewards:
+        """Lay out as many rewards in even steps over all that is expected of each arm."""
+        reach = _REWARD_REACH * jnp.sqrt(self.spread + self.noise[:, None] ** 2)
+        is_likely = shares[:, None] >= LEAST_SHARE
+        low = jnp.min(jnp.where(is_likely, self.location - reach, jnp.inf), axis=0)
+        high = jnp.max(jnp.where(is_likely, self.location + reach, -jnp.inf), axis=0)
+        even = jnp.linspace(0.0, 1.0, grid.capacity, dtype=low.dtype)
+        return low[:, None] + (high - low)[:, None] * even[None, :]
 
     def cumulative(self, values: Values) -> ComponentValues:
         """Compute Φ((value - mean) / deviation)."""
@@ -189,18 +280,59 @@ def gaussian_log_evidence(
     return -jnp.sum(jnp.log(stretch) + misfit + constant, axis=1) / 2
 
 
-def settle(
+def of_arms(rewards: Rewards) -> Float[Array, "1 #arm value"]:
+    """Add the axis of components, and that of arms where all have the same rewards."""
+    return jnp.atleast_2d(rewards)[None]
+
+
+def regress(
+    arms: GaussianArms,
+    covariance: Float[Array, "component other arm"],
+    shares: Shares,
+    rewards: Rewards,
+) -> Float[Array, "other arm value"]:
+    """Add up p(c) p(r_a | c) E[μ_b | c, r_a], with V the covariance of the means of component c.
+
+    E[μ_b | c, r_a] = m_b + V_ab / (V_aa + σ²) (r_a - m_a) is linear in the reward.
+    """
+    variance = jnp.diagonal(covariance, axis1=1, axis2=2)
+    marginal = GaussianArms(arms.location, variance, arms.noise)
+    slope = covariance / (variance + arms.noise[:, None] ** 2)[:, None, :]
+    start = arms.location[:, :, None] - slope * arms.location[:, None, :]
+
+    def term(each: int | Int[Array, ""]) -> Float[Array, "other arm value"]:
+        density = marginal.component(each).joint(shares[each][None], rewards)
+        means = start[each][:, :, None] + slope[each][:, :, None] * of_arms(rewards)
+        return density * means
+
+    return _add_up(len(shares), term)
+
+
+def _add_up(num_components: int, term: Callable[[int | Int[Array, ""]], T]) -> T:
+    """Sum over components."""
+    if num_components <= _MOST_WRITTEN_OUT:
+        return reduce(
+            lambda one, other: jax.tree.map(jnp.add, one, other), map(term, range(num_components))
+        )
+    return jax.tree.map(
+        lambda parts: jnp.sum(parts, axis=0), jax.vmap(term)(jnp.arange(num_components))
+    )
+
+
+def _settle(
     points: Float[Array, "component node"],
+    weights: Float[Array, "component node"],
     hazard: ComponentValues,
-    best: Float[Array, "component node"],
-) -> Contest:
-    """Sum over nodes at which the largest mean may be."""
-    wins = jnp.einsum("tan,tn->ta", hazard, best)
-    density = jnp.sum(hazard, axis=1) * best
-    density = density / jnp.sum(density, axis=1, keepdims=True)
-    mean = jnp.sum(points * density, axis=1)
-    variance = jnp.sum((points - mean[:, None]) ** 2 * density, axis=1)
-    return Contest(wins / jnp.sum(wins, axis=1, keepdims=True), mean, variance)
+    below: ComponentValues,
+) -> tuple[Contest, ComponentArms]:
+    """Sum over nodes at which the largest mean may be; and the density of ties with a."""
+    best = jnp.prod(below, axis=1) * weights
+    wins, total = jnp.einsum("can,cn->ca", hazard, best), jnp.sum(hazard, axis=1)
+    density = total * best
+    mass = jnp.sum(density, axis=1, keepdims=True)
+    rivals = hazard * (total[:, None, :] - hazard)
+    contest = Contest(wins / mass, jnp.sum(points * density, axis=1) / mass[:, 0])
+    return contest, jnp.einsum("can,cn->ca", rivals, best) / mass
 
 
 def _normal_cumulative(distance: Array) -> Array:

@@ -1,6 +1,5 @@
-"""A belief about one user's arm means that is a mixture of independent arms."""
+"""A belief about one user's arm means that is a mixture of components."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,14 +11,20 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
 from cocobandits.numerics.blocks import block_size, split
+from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.populations.base import Belief
-from cocobandits.populations.mixture.arms import Arms, ComponentValues, Contest
-from cocobandits.types import ArmValues, ArmVector, Scalar, Values
+from cocobandits.populations.mixture.arms import (
+    LEAST_SHARE,
+    Arms,
+    Contest,
+    IndependentArms,
+    Shares,
+)
+from cocobandits.types import ArmValues, ArmVector, Rewards, Scalar, Values
 from cocobandits.users.statistics import Statistics
 
 T = TypeVar("T")
 
-_LEAST_SHARE = 1e-6
 # Values that are laid out per arm: steps of a sixteenth of the deviation, to six of it.
 _NUM_STEPS, _REACH = 81, 2.5
 # Components of a mixture that are looked at together: what is made of them stays in the cache.
@@ -54,7 +59,7 @@ class MixtureBelief(Belief):
     def best_probability(self) -> ArmVector:
         """Compute P(arm a has the largest mean)."""
 
-        def wins(shares: Array, arms: Arms) -> Array:
+        def wins(shares: Array, arms: IndependentArms) -> Array:
             return jnp.sum(shares[:, None] * arms.contest().best_probability, axis=0)
 
         shares = self._add_up(wins)
@@ -87,48 +92,46 @@ class MixtureBelief(Belief):
         nothing = jnp.zeros((num_arms, len(values)), dtype)
         return jax.lax.scan(add, nothing, components)[0].astype(float)
 
-    def predictive(self, rewards: Values) -> ArmValues:
-        """Compute the density of the next reward."""
+    def predictive(self, rewards: Rewards) -> ArmValues:
+        """Compute the density of the next reward, in the precision of the belief."""
         dtype = self.arms.mean().dtype
-        joint = self.arms.joint(self._shares(dtype), rewards.astype(dtype))
-        return jnp.sum(joint, axis=0).astype(float)
+        return self.arms.predictive(self._shares(dtype), rewards.astype(dtype))
 
-    def best_and_reward(self, rewards: Values) -> Float[Array, "best arm value"]:
+    def next_rewards(self, grid: RewardGrid) -> Rewards:
+        """Lay out rewards where the belief expects them, arm by arm."""
+        dtype = self.arms.mean().dtype
+        return self.arms.next_rewards(self._shares(dtype), grid).astype(float)
+
+    def best_and_reward(self, rewards: Rewards) -> Float[Array, "best arm value"]:
         """Add up the components: how likely each makes a reward, and who is best in it then.
 
         Given component and reward, the pulled arm is best with a probability that moves with its
-        mean (a probit around the best of all, whose average over normal rewards is exact), and the
-        others share the rest as they do without the reward. What a reward tells about the best arm
+        mean, so that its average over rewards is exact, and the others share the rest as they do
+        without the reward. What a reward tells about the best arm
         by separating components is exact; what it says within a component is not.
         """
         return self.best_outlook(rewards)[1]
 
-    def best_outlook(self, rewards: Values) -> tuple[Scalar, Float[Array, "best arm value"]]:
+    def best_outlook(self, rewards: Rewards) -> tuple[Scalar, Float[Array, "best arm value"]]:
         """Add up both at once."""
         rewards = rewards.astype(self.arms.mean().dtype)
 
-        def look_out(shares: Array, arms: Arms) -> tuple[Array, Array]:
-            contest = arms.contest()
-            table = _best_and_reward(shares, arms, contest, rewards)
+        def look_out(shares: Array, arms: IndependentArms) -> tuple[Array, Array]:
+            contest, table = _best_and_reward(shares, arms, rewards)
             return jnp.sum(shares * contest.mean), table
 
         return self._add_up(look_out)
 
-    def mean_and_reward(self, rewards: Values) -> Float[Array, "other arm value"]:
-        """Add up the components: a reward moves its own arm, and reweights all components."""
-        means = self.arms.mean()
-        rewards = rewards.astype(means.dtype)
-        joint = self.arms.joint(self._shares(means.dtype), rewards)
-        others = jnp.einsum("tb,tar->bar", means, joint)
-        own = jnp.sum(joint * self.arms.after(rewards)[0], axis=0)
-        is_own = jnp.eye(means.shape[1], dtype=bool)[:, :, None]
-        return jnp.where(is_own, own[None, :, :], others)
+    def mean_and_reward(self, rewards: Rewards) -> Float[Array, "other arm value"]:
+        """Add up the components, in the precision of the belief."""
+        dtype = self.arms.mean().dtype
+        return self.arms.mean_and_reward(self._shares(dtype), rewards.astype(dtype))
 
     def pair_probability(self, first: int, second: int, edges: Values) -> Float[Array, "bin bin"]:
-        """Multiply the bin probabilities of two arms, component by component."""
-        shares = jnp.diff(self.arms.cumulative(edges), axis=2)
-        weights = jnp.exp(self.log_weights)
-        return jnp.einsum("t,ti,tj->ij", weights, shares[:, first], shares[:, second])
+        """Multiply the bin probabilities of two arms, where these are independent."""
+        log_weights, arms = self.arms.expanded(self.log_weights)
+        shares = jnp.diff(arms.cumulative(edges), axis=2)
+        return jnp.einsum("c,ci,cj->ij", jnp.exp(log_weights), shares[:, first], shares[:, second])
 
     def condition(self, statistics: Statistics) -> "MixtureBelief":
         """Reweight the components, and condition each; in the precision of the belief."""
@@ -147,18 +150,21 @@ class MixtureBelief(Belief):
         flat = jax.tree.map(lambda part: part.reshape(-1, *part.shape[2:]), self.arms)
         return MixtureBelief(weights.ravel(), flat)
 
-    def _add_up(self, read: Callable[[Array, Arms], T]) -> T:
-        """Sum what is read off blocks of components, leaving out those that do not matter."""
+    def _add_up(self, read: Callable[[Array, IndependentArms], T]) -> T:
+        """Sum over blocks of components with independent arms; skip those that do not matter."""
         shares = self._shares(self.arms.mean().dtype)
         chosen, num_chosen = _weighty(shares)
-        size = block_size(len(shares), _COMPONENTS_AT_ONCE)
+        size = block_size(len(shares), _COMPONENTS_AT_ONCE // self.arms.num_places)
         counted = jnp.where(jnp.arange(len(shares)) < num_chosen, shares[chosen], 0.0)
         counted = counted / jnp.sum(counted)
         arms = jax.tree.map(lambda part: part[chosen], self.arms)
         blocks = split((counted, arms), size)
 
         def read_block(number: Int[Array, ""]) -> T:
-            return read(*jax.tree.map(lambda part: part[number], blocks))
+            shares, arms = jax.tree.map(lambda part: part[number], blocks)
+            logs, independent = arms.expanded(jnp.zeros_like(shares))
+            places = jnp.exp(logs).reshape(len(shares), -1) * shares[:, None]
+            return read(places.ravel(), independent)
 
         def add(number: Int[Array, ""], sums: T) -> T:
             return jax.tree.map(jnp.add, sums, read_block(number))
@@ -191,23 +197,13 @@ def _weighty(shares: Float[Array, " component"]) -> tuple[Int[Array, " component
 
 
 def _best_and_reward(
-    shares: Float[Array, " component"], arms: Arms, contest: Contest, rewards: Values
-) -> Float[Array, "best arm value"]:
-    wins = contest.best_probability
-    joint, own = arms.joint(shares, rewards), _own_best(arms, contest, rewards)
+    shares: Shares, arms: IndependentArms, rewards: Rewards
+) -> tuple[Contest, Float[Array, "best arm value"]]:
+    contest, own = arms.contest_and_reward(rewards)
+    joint, wins = arms.joint(shares, rewards), contest.best_probability
     # Row j, column a: another arm is best while a is pulled.
-    rest = joint * (1 - own) * (1 / jnp.maximum(1 - wins, _LEAST_SHARE))[:, :, None]
-    others = jnp.einsum("tj,tar->jar", wins, rest)
+    rest = joint * (1 - own) * (1 / jnp.maximum(1 - wins, LEAST_SHARE))[:, :, None]
+    others = jnp.einsum("cj,car->jar", wins, rest)
     is_own = jnp.eye(wins.shape[1], dtype=bool)[:, :, None]
-    return jnp.where(is_own, jnp.sum(joint * own, axis=0)[None, :, :], others)
-
-
-def _own_best(arms: Arms, contest: Contest, rewards: Values) -> ComponentValues:
-    """Compute P(a pulled arm is best | component, its reward)."""
-    mean, variance = arms.after(rewards)
-    rival = contest.variance[:, None]
-    win = jnp.clip(contest.best_probability, _LEAST_SHARE, 1 - _LEAST_SHARE)
-    before = jnp.sqrt(arms.variance() + rival)
-    hurdle = arms.mean() - jax.scipy.special.ndtri(win) * before
-    sharpness = math.sqrt(0.5) / jnp.sqrt(variance + rival[:, :, None])
-    return 0.5 + 0.5 * jax.lax.erf(sharpness * (mean - hurdle[:, :, None]))
+    table = jnp.where(is_own, jnp.sum(joint * own, axis=0)[None, :, :], others)
+    return contest, table

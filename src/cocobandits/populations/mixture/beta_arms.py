@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.scipy.special import betaln
 from jaxtyping import Array, Bool, Float
 
+from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.populations.base import FAR_BELOW
 from cocobandits.populations.mixture.arms import (
     LEAST_VARIANCE,
@@ -14,8 +15,10 @@ from cocobandits.populations.mixture.arms import (
     ComponentArms,
     ComponentValues,
     Contest,
+    Shares,
+    of_arms,
 )
-from cocobandits.types import ArmVector, Scalar, Values
+from cocobandits.types import ArmValues, ArmVector, Rewards, Scalar, Values
 from cocobandits.users.statistics import Statistics
 
 # Nodes in logits of success probabilities, in tails and beyond, and how many times 1/α and 1/β
@@ -60,24 +63,45 @@ class BetaArms:
         return self.width**2 * jnp.mean(spread, axis=1)
 
     def contest(self) -> Contest:
+        """Integrate over the largest of all success probabilities."""
+        return self._contest()[0]
+
+    def contest_and_reward(self, rewards: Rewards) -> tuple[Contest, ComponentValues]:
+        """Compute also P(a is best | r_a), which E[p_a; a is best] gives exactly."""
+        contest, success = self._contest()
+        mean = self.successes / (self.successes + self.failures)
+        failure = contest.best_probability - success
+        given = (success / mean)[:, :, None], (failure / (1 - mean))[:, :, None]
+        own = jnp.where(self._is_success(rewards), *given)
+        return contest, jnp.clip(own, 0.0, 1.0)
+
+    def _contest(self) -> tuple[Contest, ComponentArms]:
         """Integrate as for Gaussian arms, over the logit, in which all Beta laws are smooth.
 
-        Integrals over a step take values and slopes at both its ends. Distribution functions are
-        summed up so too, since the incomplete Beta function takes ten times as long. The density
-        of the best mean, where it is arm a, is f_a ∏ F_b, whose slope is that times
-        f_a'/f_a + Σ_{b≠a} f_b/F_b.
+        Also compute E[p_a; a is best]. Integrals over a step take values and slopes at both its
+        ends. Distribution functions are summed up so too, since the incomplete Beta function takes
+        ten times as long. The density of the best mean, where it is arm a, is f_a ∏ F_b, whose
+        slope is that times f_a'/f_a + Σ_{b≠a} f_b/F_b.
         """
         alpha, beta = self.successes.astype(float), self.failures.astype(float)
-        logits = _contest_logits(alpha, beta)
-        density, slope = _beta_density(alpha[:, :, None], beta[:, :, None], logits[:, None, :])
-        steps = _integrals(jnp.diff(logits, axis=1)[:, None, :], density, density * slope)
+        logits = _contest_logits(alpha, beta)[:, None, :]
+        density, slope = _beta_density(alpha[:, :, None], beta[:, :, None], logits)
+        gaps = jnp.diff(logits, axis=2)
+        steps = _integrals(gaps, density, density * slope)
         above = jnp.cumsum(steps[..., ::-1], axis=2)[..., ::-1]
         below = jnp.clip(1 - jnp.pad(above, ((0, 0), (0, 0), (0, 1))), LEAST_VARIANCE, 1.0)
         below, hazard = self._of_eligible(below, 1.0), self._of_eligible(density / below, 0.0)
         best = hazard * jnp.prod(below, axis=1)[:, None, :]
         bend = best * (slope + jnp.sum(hazard, axis=1)[:, None, :] - hazard)
-        contest = self._settled(logits, best, bend)
-        return jax.tree.map(lambda part: part.astype(self.successes.dtype), contest)
+        wins = jnp.sum(_integrals(gaps, best, bend), axis=2)
+        probability = jax.nn.sigmoid(logits)
+        # Probabilities change with the logit at the rate p(1-p).
+        tilt = bend * probability + best * probability * (1 - probability)
+        total = jnp.sum(wins, axis=1, keepdims=True)
+        success = jnp.sum(_integrals(gaps, best * probability, tilt), axis=2) / total
+        contest = Contest(wins / total, self.range[0] + self.width * jnp.sum(success, axis=1))
+        dtype = self.successes.dtype
+        return jax.tree.map(lambda part: part.astype(dtype), (contest, success))
 
     def _of_eligible(
         self, values: Float[Array, "component arm *value"], otherwise: float
@@ -88,43 +112,21 @@ class BetaArms:
         axes = tuple(range(self.is_eligible.ndim, values.ndim))
         return jnp.where(jnp.expand_dims(self.is_eligible, axes), values, otherwise)
 
-    def _settled(
-        self, logits: Float[Array, "component node"], best: ComponentValues, bend: ComponentValues
-    ) -> Contest:
-        """Sum over logits at which the largest mean may be, arm by arm."""
-        gaps = jnp.diff(logits, axis=1)
-        wins = jnp.sum(_integrals(gaps[:, None, :], best, bend), axis=2)
-        total = jnp.sum(wins, axis=1)
-        chance = jax.nn.sigmoid(logits)
-        # Probabilities and their squares change with the logit at the rates p(1-p) and 2p²(1-p).
-        density, slope = jnp.sum(best, axis=1), jnp.sum(bend, axis=1)
-        rate = chance * (1 - chance)
-        moments = [
-            jnp.sum(_integrals(gaps, density * value, slope * value + density * growth), axis=1)
-            / total
-            for value, growth in ((chance, rate), (chance**2, 2 * chance * rate))
-        ]
-        variance = jnp.maximum(moments[1] - moments[0] ** 2, 0.0)
-        return Contest(
-            wins / total[:, None],
-            self.range[0] + self.width * moments[0],
-            self.width**2 * variance,
-        )
-
-    def joint(self, shares: Float[Array, " component"], rewards: Values) -> ComponentValues:
+    def joint(self, shares: Float[Array, " component"], rewards: Rewards) -> ComponentValues:
         """Compute the probability of failure or success."""
         chance = self.successes / (self.successes + self.failures)
-        is_success = (rewards > sum(self.range) / 2)[None, None, :]
-        outcome = jnp.where(is_success, chance[:, :, None], 1 - chance[:, :, None])
+        outcome = jnp.where(self._is_success(rewards), chance[:, :, None], 1 - chance[:, :, None])
         return shares[:, None, None] * self._of_eligible(outcome, 0.0)
 
-    def after(self, rewards: Values) -> tuple[ComponentValues, ComponentValues]:
-        """Count one more success or failure."""
-        success = (rewards > sum(self.range) / 2).astype(self.successes.dtype)[None, None, :]
+    def _after(self, rewards: Rewards) -> ComponentValues:
+        """Count one more success or failure, and compute E[μ_a]."""
+        success = self._is_success(rewards).astype(self.successes.dtype)
         alpha = self.successes[:, :, None] + success
         beta = self.failures[:, :, None] + 1 - success
-        mean = self.range[0] + self.width * alpha / (alpha + beta)
-        return mean, self.width**2 * _beta_variance(alpha, beta)
+        return self.range[0] + self.width * alpha / (alpha + beta)
+
+    def _is_success(self, rewards: Rewards) -> Bool[Array, "1 #arm value"]:
+        return of_arms(rewards) > sum(self.range) / 2
 
     def cumulative(self, values: Values) -> ComponentValues:
         """Sum up the density of the logit, and read it in between."""
@@ -144,6 +146,23 @@ class BetaArms:
         ends = (shares >= 1).astype(float)[None, None, :]
         return jnp.where(((shares <= 0) | (shares >= 1))[None, None, :], ends, reached)
 
+    def predictive(self, shares: Shares, rewards: Rewards) -> ArmValues:
+        """Add up the probabilities."""
+        return jnp.sum(self.joint(shares, rewards), axis=0)
+
+    def mean_and_reward(self, shares: Shares, rewards: Rewards) -> Float[Array, "other arm value"]:
+        """A reward moves its own arm, and reweights all components."""
+        joint = self.joint(shares, rewards)
+        others = jnp.einsum("cb,cav->bav", self.mean(), joint)
+        own = jnp.sum(joint * self._after(rewards), axis=0)
+        is_own = jnp.eye(joint.shape[1], dtype=bool)[:, :, None]
+        return jnp.where(is_own, own[None, :, :], others)
+
+    def next_rewards(self, shares: Shares, grid: RewardGrid) -> Rewards:
+        """Failure and success."""
+        del shares
+        return grid.values()
+
     def condition(self, statistics: Statistics) -> tuple["BetaArms", Float[Array, " component"]]:
         """Count successes and failures."""
         successes, failures = count_outcomes(statistics, self.range)
@@ -160,6 +179,11 @@ class BetaArms:
             for count in (self.successes, self.failures)
         )
         return BetaArms(alpha, beta, self.range, jnp.broadcast_to(is_eligible, alpha.shape))
+
+    @property
+    def num_places(self) -> int:
+        """One: they are independent already."""
+        return 1
 
     def expanded(
         self, log_weights: Float[Array, " component"]

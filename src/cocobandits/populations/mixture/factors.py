@@ -1,4 +1,4 @@
-"""Arms that move together within a component: one common factor, or none.
+"""Arms that move together within a component, by one common factor.
 
     μ = m + F z + s ε,    z ~ N(0, 1),  ε ~ N(0, I)
 
@@ -7,39 +7,94 @@ w = n/(σ² + n s²) of each arm's average around its mean, and e that average's
 
     z | rewards ~ N(b/P, 1/P),    P = 1 + Σ_a w F²,   b = Σ_a w e F
 
-so evidence and posterior are exact. What is read off a belief is summed over places of z.
+so evidence and posterior are exact. Predictions and means are closed too; who is best is summed
+over places of z.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from cocobandits.populations.mixture.arms import GaussianArms
-from cocobandits.types import Number
+from cocobandits.numerics.reward_grid import RewardGrid
+from cocobandits.populations.mixture.arms import (
+    ComponentArms,
+    ComponentValues,
+    GaussianArms,
+    Shares,
+    regress,
+)
+from cocobandits.types import ArmValues, Number, Rewards, Values
 from cocobandits.users.statistics import Statistics
 
-# Places of z, and how many deviations they reach.
-_PLACES = 17
-_REACH = 3.5
+# Places of z that who is best is averaged over, by Gauss and Hermite's rule.
+_PLACES = 9
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class FactorArms:
-    """Components whose arms share a factor, or none: `source` has length one or zero."""
+    """Components whose arms share a factor; `source` has length one."""
 
     arms: GaussianArms
-    loadings: Float[Array, "component arm source"]
+    loadings: Float[Array, "*each component arm source"]
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Anywhere."""
+        return self.arms.support
+
+    @property
+    def num_places(self) -> int:
+        """Count the places of the factor."""
+        return _PLACES
+
+    @property
+    def marginal(self) -> GaussianArms:
+        """Each arm by itself."""
+        return replace(self.arms, spread=self.variance())
+
+    def mean(self) -> ComponentArms:
+        """Compute E[μ_a]."""
+        return self.arms.location
+
+    def variance(self) -> ComponentArms:
+        """Add s² and F²."""
+        return self.arms.spread + jnp.sum(self.loadings**2, axis=2)
+
+    def noise_variance(self) -> Float[Array, " component"]:
+        """Square the deviation."""
+        return self.arms.noise_variance()
+
+    def cumulative(self, values: Values) -> ComponentValues:
+        """Compute P(μ_a ≤ value)."""
+        return self.marginal.cumulative(values)
+
+    def predictive(self, shares: Shares, rewards: Rewards) -> ArmValues:
+        """Add up the densities."""
+        return self.marginal.predictive(shares, rewards)
+
+    def mean_and_reward(self, shares: Shares, rewards: Rewards) -> Float[Array, "other arm value"]:
+        """A reward moves all arms that share the factor, and reweights all components."""
+        shared = jnp.einsum("car,cbr->cab", self.loadings, self.loadings)
+        own = self.arms.spread[:, :, None] * jnp.eye(shared.shape[1], dtype=shared.dtype)[None]
+        return regress(self.arms, own + shared, shares, rewards)
+
+    def next_rewards(self, shares: Shares, grid: RewardGrid) -> Rewards:
+        """Lay out rewards over all that is expected of each arm."""
+        return self.marginal.next_rewards(shares, grid)
+
+    def among(self, is_eligible: Bool[Array, " arm"]) -> "FactorArms":
+        """Move the other arms far below, where they share nothing."""
+        loadings = jnp.where(is_eligible[None, :, None], self.loadings, 0.0)
+        return FactorArms(self.arms.among(is_eligible), loadings)
 
     def condition(self, statistics: Statistics) -> tuple["FactorArms", Float[Array, " component"]]:
         """Condition on rewards; also return the log of their density under each component."""
         given, fit = self.arms.condition(statistics)
-        if not self.loadings.shape[2]:
-            return FactorArms(given, self.loadings), fit
         noise = self.arms.noise[:, None] ** 2
         count = statistics.count[None, :]
         weights = count / (noise + count * self.arms.spread)
@@ -56,9 +111,7 @@ class FactorArms:
         self, log_weights: Float[Array, " component"]
     ) -> tuple[Float[Array, " place"], GaussianArms]:
         """List every component at every place of its factor, with arms that are independent."""
-        if not self.loadings.shape[2]:
-            return log_weights, self.arms
-        places, shares = _places()
+        places, shares = (part.astype(self.loadings.dtype) for part in _places())
         moved = jnp.einsum("tar,pr->tpa", self.loadings, places)
         location = (self.arms.location[:, None, :] + moved).reshape(-1, moved.shape[2])
         spread, noise = (
@@ -105,12 +158,6 @@ def _factor(
     return (pull @ centre - jnp.log(inner)) / 2, centre, jax.lax.rsqrt(inner)[None, None]
 
 
-def num_places(rank: int) -> int:
-    """Count the places that a component's factor is read at."""
-    return _PLACES if rank else 1
-
-
 def _places() -> tuple[Float[Array, "place source"], Float[Array, " place"]]:
-    places = np.linspace(-_REACH, _REACH, _PLACES)
-    logs = -(places**2) / 2
-    return jnp.asarray(places[:, None]), jnp.asarray(logs - np.log(np.sum(np.exp(logs))))
+    places, weights = np.polynomial.hermite_e.hermegauss(_PLACES)
+    return jnp.asarray(places[:, None]), jnp.asarray(np.log(weights / np.sum(weights)))

@@ -20,11 +20,11 @@ from jaxtyping import Array, Float, Int
 from cocobandits.numerics.blocks import block_size, in_blocks
 from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.populations.base import Hyperparameters, PopulationModel
-from cocobandits.populations.mixture.arms import GaussianArms
+from cocobandits.populations.mixture.arms import Arms, GaussianArms
 from cocobandits.populations.mixture.belief import MixtureBelief
 from cocobandits.populations.mixture.beta_arms import BetaArms, beta_log_evidence, count_outcomes
 from cocobandits.populations.mixture.config import MixtureConfig
-from cocobandits.populations.mixture.factors import FactorArms, gaussian_rows, num_places
+from cocobandits.populations.mixture.factors import FactorArms, gaussian_rows
 from cocobandits.populations.mixture.population import LOGITS, PULLS, SPREAD, Layout, Population
 from cocobandits.types import (
     Context,
@@ -47,7 +47,8 @@ _PARTICLES_PER_USER, _USERS_AT_LEAST = 5, 64
 _MOST_DENSE = 1200
 # Numbers of all particles, components, arms and rewards that are read at a time.
 _READ_NUMBERS = 4_000_000
-_FEWEST_REWARDS = 32
+# Rewards of each arm that are looked ahead to, and of all arms together.
+_FEWEST_REWARDS, _MOST_REWARDS, _NUM_VALUES = 32, 128, 512
 # What success probabilities next to 0 or 1 are worth at the least: nothing is impossible.
 _FEWEST_PULLS = 1e-4
 
@@ -124,16 +125,16 @@ class MixtureModel(PopulationModel):
 
     @property
     def reward_grid(self) -> RewardGrid:
-        """Fewer rewards than elsewhere: many arms have to share the time. Two if yes or no."""
+        """Two if yes or no. Else a number: beliefs say where; many arms have to share the time."""
         if self.config.rewards == "bernoulli":
-            return RewardGrid.even(*self.config.mean_range, 2)
-        return RewardGrid.spanning(self.mean_range, self.noise_range, _FEWEST_REWARDS)
+            return RewardGrid.even(*self.mean_range, 2)
+        num_values = max(_FEWEST_REWARDS, min(_MOST_REWARDS, _NUM_VALUES // self.num_arms))
+        return RewardGrid.even(*self.mean_range, num_values, is_dense=True)
 
     @property
     def particles_at_once(self) -> int:
         """All that fit a block."""
-        num_components = self.config.num_components * num_places(self.config.rank)
-        per_particle = _FEWEST_REWARDS * num_components * self.num_arms
+        per_particle = self.reward_grid.capacity * self.num_arms**2
         return max(1, _READ_NUMBERS // per_particle)
 
     def with_arm(self) -> "MixtureModel":
@@ -261,16 +262,16 @@ class MixtureModel(PopulationModel):
         means = population.means(terms)
         if self.config.rewards == "bernoulli":
             counts = _beta_counts(means, population.spreads)
-            prior: BetaArms | FactorArms = BetaArms(*counts, self.config.mean_range)
+            prior: Arms = BetaArms(*counts, self.config.mean_range)
         else:
             noise = jnp.broadcast_to(population.noise, (len(means),))
-            prior = FactorArms(
-                GaussianArms(means, population.spreads**2, noise), population.factors(terms)
-            )
+            prior = GaussianArms(means, population.spreads**2, noise)
+            if self.config.rank:
+                prior = FactorArms(prior, population.factors(terms))
         arms, fit = prior.condition(statistics)
         joint = log_weights + fit
         total = logsumexp(joint)
-        return MixtureBelief(*arms.expanded(joint - total)), total
+        return MixtureBelief(joint - total, arms), total
 
 
 def stick_breaking(logits: Float[Array, " stick"]) -> Float[Array, " component"]:
