@@ -41,10 +41,12 @@ def test_partly_unsupported_target_carries_a_warning():
     ("changes", "verdict", "words"),
     [
         ({}, "good", None),
-        ({"effective_users": GOOD_USERS - 1}, "thin", "effectively 29.0 users count"),
+        ({"expected_users": GOOD_USERS - 1}, "thin", "effectively 29.0 users can be expected"),
+        ({"effective_users": GOOD_USERS - 1}, "good", None),
         ({"effective_users": 1.9}, "none", "The log says nothing.*effectively 1.9 users"),
-        ({"top_share": 0.4}, "thin", "1 % of decisions hold 40 % of the weight"),
-        ({"mean_weight": 0.06}, "thin", "weights average 0.06, where 1 is expected"),
+        ({"rare_share": 0.4}, "thin", "rare weights make up 40 % of the expected squares"),
+        ({"top_share": 0.4}, "good", None),
+        ({"mean_weight": 0.06}, "good", "weights average 0.06, where 1 is expected"),
         ({"unsupported_share": 0.005}, "good", "0.5 % of what.*ips counts it"),
         ({"unsupported_share": 0.02}, "thin", "2 % of what.*ips counts.*Wait for"),
         (
@@ -63,6 +65,8 @@ def test_verdicts(changes, verdict, words):
         "top_share": 0.05,
         "unsupported_share": 0.0,
         "smallest_probability": 0.1,
+        "expected_users": 40.0,
+        "rare_share": 0.05,
     }
     overlap = Overlap(**(numbers | changes))
     assert overlap.verdict == verdict

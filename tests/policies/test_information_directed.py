@@ -56,6 +56,42 @@ def test_an_arm_without_regret_is_played_always():
     np.testing.assert_allclose(mixture, [0.0, 1.0, 0.0], atol=1e-6)
 
 
+MIXED = np.array([1.0, 3.0, 3.0, 5.0]), np.array([1.0, 6.0, 6.0, 1.0])
+TIES = {
+    "all arms": (np.ones(4), np.ones(4), [0.25] * 4),
+    "two arms": (np.array([1.0, 2.0, 1.0, 2.0]), np.array([1.0, 0.0, 1.0, 0.5]), [0.5, 0, 0.5, 0]),
+    "two pairs that share an arm": (*MIXED, [0.9, 0.05, 0.05, 0]),
+    "nothing to learn": (np.array([0.2, 0.3, 0.2]), np.zeros(3), [0.5, 0, 0.5]),
+    "nothing to lose": (np.zeros(3), np.array([0.1, 0.2, 0.0]), [1 / 3] * 3),
+}
+mixtures = jax.jit(jax.vmap(best_mixture))
+
+
+@pytest.mark.parametrize("case", TIES)
+def test_ties_are_shared_evenly_in_any_order_of_arms(case):
+    regret, gain, expected = TIES[case]
+    orders = np.array(list(itertools.permutations(range(len(regret)))))
+    found = mixtures(jnp.asarray(regret[orders]), jnp.asarray(gain[orders]))
+    np.testing.assert_allclose(found, np.array(expected)[orders], atol=1e-9)
+
+
+@pytest.mark.parametrize("case", TIES)
+def test_ties_but_for_rounding_are_shared_too(case):
+    regret, gain, expected = TIES[case]
+    noise = 1 + 2e-15 * np.random.default_rng(3).normal(size=(2, 200, len(regret)))
+    found = mixtures(jnp.asarray(regret * noise[0]), jnp.asarray(gain * noise[1]))
+    np.testing.assert_allclose(found, np.tile(expected, (200, 1)), atol=1e-9)
+
+
+def test_a_tie_in_fifty_arms_is_shared_by_those_that_tie():
+    generator = np.random.default_rng(8)
+    regret, gain = generator.uniform(2, 3, 50), generator.uniform(0, 0.1, 50)
+    regret[[7, 31, 44]], gain[[7, 31, 44]] = 0.5, 0.2
+    found = np.asarray(best_mixture(jnp.asarray(regret), jnp.asarray(gain)))
+    np.testing.assert_allclose(found[[7, 31, 44]], 1 / 3, rtol=1e-12)
+    np.testing.assert_allclose(found.sum(), 1.0, rtol=1e-12)
+
+
 def test_gids_gains_match_the_literal_sums():
     """Re-weight by each reward with loops, as the paper writes it, for two arms and 4 particles."""
     model = LogDensityModel(

@@ -135,6 +135,20 @@ def test_expected_best_of_two_arms_is_clarks_formula():
     assert float(answers["expected_best"]) == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.parametrize("num_arms", [3, 4, 5])
+def test_expected_best_of_arms_on_a_line_is_an_integral(num_arms):
+    """Arms m + b·t, two of them always equal: integrate the best of them over t."""
+    generator = np.random.default_rng(num_arms)
+    means, loadings = generator.normal(size=(2, 2, num_arms))
+    means[:, 1], loadings[:, 1] = means[:, 0], loadings[:, 0]
+    t = np.linspace(-9.0, 9.0, 40_001)
+    best = np.max(means[:, None, :] + loadings[:, None, :] * t[None, :, None], axis=2)
+    expected = np.trapezoid(best * norm.pdf(t), t, axis=1)
+    shared = jnp.asarray(loadings[:, :, None] * loadings[:, None, :])
+    given = GaussianBelief(jnp.log(jnp.array([0.3, 0.7])), jnp.asarray(means), shared, NOISE)
+    assert float(ask(given)["expected_best"]) == pytest.approx(expected @ [0.3, 0.7], abs=1e-6)
+
+
 @pytest.mark.parametrize("case", ["arm unseen", "no rewards"])
 def test_answers_match_a_million_draws(case):
     """Draw with numpy from the dense posterior; |error| / standard error < 4."""

@@ -8,7 +8,11 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp, ndtr
 from jaxtyping import Array, ArrayLike, Bool, Float
 
-from cocobandits.numerics.orthant import best_probability, bivariate_cumulative
+from cocobandits.numerics.orthant import (
+    best_probability,
+    bivariate_cumulative,
+    expected_largest,
+)
 from cocobandits.populations.base import FAR_BELOW, Belief
 from cocobandits.types import ArmValues, ArmVector, Scalar, Values
 from cocobandits.users.statistics import Statistics
@@ -45,14 +49,8 @@ class GaussianBelief(Belief):
         return self._average(jax.vmap(best_probability)(self.means, self.covariances))
 
     def expected_best(self) -> Scalar:
-        """Compute E[max μ] = Σ_a (m_a P_a + Σ_b C_ab ∂P_a/∂m_b), by Stein's identity."""
-
-        def of_component(mean: ArmVector, covariance: Float[Array, "arm arm"]) -> Scalar:
-            wins = best_probability(mean, covariance)
-            slopes = jax.jacobian(best_probability)(mean, covariance)
-            return jnp.vdot(mean, wins) + jnp.sum(covariance * slopes)
-
-        return self._average(jax.vmap(of_component)(self.means, self.covariances))
+        """Compute E[max_a μ_a]."""
+        return self._average(jax.vmap(expected_largest)(self.means, self.covariances))
 
     def expected_best_mean_after_one(self) -> ArmVector:
         """Compute E[max_b E[μ_b | r_a]] over the next reward r_a, for every arm a.

@@ -20,6 +20,8 @@ from cocobandits.types import ArmVector, LogWeights, Scalar
 
 # Keeps the ratio finite where no arm informs; regret alone decides there.
 _LEAST_GAIN = 1e-12
+# Ratios this close, as a share, differ by rounding alone.
+_ROUNDING = 1e-12
 # A density that means nothing, and keeps sums of densities from being zero.
 LEAST_DENSITY = 1e-30
 
@@ -95,30 +97,41 @@ def best_mixture(regret: ArmVector, gain: ArmVector) -> ArmVector:
     """Find the probabilities π that minimise the information ratio (π·regret)² / (π·gain).
 
     On the pair (i, j) with share q of arm i the ratio is convex in q, and its stationary point is
-    q = Δ_j / (Δ_i - Δ_j) - 2 g_j / (g_i - g_j), clipped to [0, 1].
+    q = Δ_j / (Δ_i - Δ_j) - 2 g_j / (g_i - g_j). The candidates are these points inside (0, 1), and
+    single arms that no pair improves on. The ratio is convex in π, so the average of candidates
+    that tie is optimal too, and exchangeable arms get the same.
     """
     num_arms = len(regret)
     first, second = np.array(list(itertools.combinations(range(num_arms), 2))).T
     share = _best_share(regret[first], regret[second], gain[first], gain[second])
     identity = jnp.eye(num_arms)
-    candidates = share[:, None] * identity[first] + (1 - share)[:, None] * identity[second]
+    pairs = share[:, None] * identity[first] + (1 - share)[:, None] * identity[second]
+    is_mixed = (share > 0) & (share < 1)
+    is_improved = is_mixed @ (np.eye(num_arms)[first] + np.eye(num_arms)[second]) > 0
+    candidates = jnp.concatenate([pairs, identity])
     ratios = (candidates @ regret) ** 2 / (candidates @ gain + _LEAST_GAIN)
+    ratios = jnp.where(jnp.concatenate([is_mixed, ~is_improved]), ratios, jnp.inf)
+    is_best = (ratios <= jnp.min(ratios) * (1 + _ROUNDING)).astype(float)
     # A minimum over numbers of which one is not known is not known either.
     is_known = jnp.all(jnp.isfinite(regret) & jnp.isfinite(gain))
-    return jnp.where(is_known, candidates[jnp.argmin(ratios)], jnp.nan)
+    return jnp.where(is_known, is_best @ candidates / jnp.sum(is_best), jnp.nan)
 
 
 def _best_share(regret_i: Pairs, regret_j: Pairs, gain_i: Pairs, gain_j: Pairs) -> Pairs:
     """Minimise (regret_j + q·(regret_i - regret_j))² / (gain_j + q·(gain_i - gain_j)) over q."""
-    gain_j = gain_j + _LEAST_GAIN
-    slope, growth = regret_i - regret_j, gain_i + _LEAST_GAIN - gain_j
+    gain_i, gain_j = gain_i + _LEAST_GAIN, gain_j + _LEAST_GAIN
+    slope, growth = regret_i - regret_j, gain_i - gain_j
     stationary = regret_j / slope - 2 * gain_j / growth
 
     def ratio(share: Pairs) -> Pairs:
         return (regret_j + share * slope) ** 2 / (gain_j + share * growth)
 
-    # Equal regrets or equal gains leave no stationary point inside: an end is best.
-    inner = jnp.clip(jnp.where(jnp.isfinite(stationary), stationary, 0.0), 0.0, 1.0)
+    # Equal regrets or equal gains leave no stationary point inside: an end is best. Where both are
+    # equal but for rounding, the formula returns any point.
+    is_steep = (jnp.abs(slope) > _ROUNDING * jnp.abs(regret_j)) | (
+        jnp.abs(growth) > _ROUNDING * gain_j
+    )
+    inner = jnp.clip(jnp.where(is_steep & jnp.isfinite(stationary), stationary, 0.0), 0.0, 1.0)
     options = jnp.stack([jnp.zeros_like(inner), inner, jnp.ones_like(inner)])
     choice = jnp.argmin(jnp.stack([ratio(option) for option in options]), axis=0)
     return jnp.take_along_axis(options, choice[None, :], axis=0)[0]

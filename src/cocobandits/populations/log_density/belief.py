@@ -162,11 +162,16 @@ class GridBelief(Belief):
 
     def condition(self, statistics: Statistics) -> "GridBelief":
         """Multiply each cell by what the further rewards add to its likelihood."""
+        return self.learn(statistics)[0]
+
+    def learn(self, statistics: Statistics) -> tuple["GridBelief", Scalar]:
+        """Condition on further rewards, and compute the log of their density."""
         total = self.statistics.plus(statistics)
         gains = self._log_likelihood(total) - self._log_likelihood(self.statistics)
-        gain = jnp.exp(gains - jnp.max(gains, axis=1)[:, None]).astype(self.masses.dtype)
-        masses = times(self.masses, gain)
-        return GridBelief.of(masses, total, self.axis, self.reward_noise, self.is_eligible)
+        peaks = jnp.max(gains, axis=1)
+        masses = times(self.masses, jnp.exp(gains - peaks[:, None]).astype(self.masses.dtype))
+        after = GridBelief.of(masses, total, self.axis, self.reward_noise, self.is_eligible)
+        return after, jnp.log(after.total / self.total) + jnp.sum(peaks)
 
     def among(self, is_eligible: Bool[Array, " arm"]) -> "GridBelief":
         """Sum over the cells of all other arms, and put these below all cells."""
@@ -174,12 +179,13 @@ class GridBelief(Belief):
         return GridBelief.of(masses, self.statistics, self.axis, self.reward_noise, is_eligible)
 
     def blended(self, log_shares: Float[Array, " each"]) -> "GridBelief":
-        """Average the probabilities of cells; a learned noise enters by its geometric mean."""
+        """Average the probabilities of cells; all beliefs are of one particle, so of one noise."""
         weights = (jnp.exp(log_shares) / self.total).astype(self.masses.dtype)
-        noise = jnp.exp(jnp.exp(log_shares) @ jnp.log(self.reward_noise))
         statistics = Statistics(*(part[0] for part in self.statistics))
         masses = jnp.tensordot(weights, self.masses, axes=1)
-        return GridBelief.of(masses, statistics, self.axis, noise, self.is_eligible[0])
+        return GridBelief.of(
+            masses, statistics, self.axis, self.reward_noise[0], self.is_eligible[0]
+        )
 
     @property
     def _cells(self) -> UserCells:

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
 
 from cocobandits.checks import check_numbers
 from cocobandits.errors import ConfigurationError, GridTooLargeError
@@ -32,6 +33,7 @@ from cocobandits.populations.log_density.grid import Axis, ContextAxis, GridAxes
 from cocobandits.populations.log_density.hilbert import HilbertBasis, HyperDeviations
 from cocobandits.populations.log_density.karhunen_loeve import KarhunenLoeveBasis
 from cocobandits.populations.log_density.kernel import KernelScales
+from cocobandits.populations.log_density.noise_mixture import NoiseMixture, divide
 from cocobandits.populations.log_density.tables import EvidenceTables, window_size
 from cocobandits.populations.log_density.tensors import Tensor, marginals, outer_sum
 from cocobandits.populations.truncated_normal import interval_log_likelihood
@@ -309,26 +311,47 @@ class LogDensityModel(PopulationModel):
         log_weights: LogWeights,
         context: PossibleContext,
         statistics: Statistics,
-    ) -> GridBelief:
-        """Average the cell probabilities; a learned noise enters by its geometric mean."""
+    ) -> GridBelief | NoiseMixture:
+        """Average the cell probabilities; by noise where particles have noises of their own."""
         shares = jnp.exp(log_weights - logsumexp(log_weights))
+        if not self.config.is_noise_learned:
+            total = self._sum_masses(particles, shares, context, statistics)
+            return self._belief(total, self.noise(particles[0]), statistics)
+        divided, noises = divide(shares, jax.vmap(self.noise)(particles))
+        totals = self._sum_masses(particles, divided, context, statistics)
+        weights = jnp.sum(divided, axis=0)
+        # Where no particle is, any cells will do.
+        masses = totals + (weights == 0).reshape(-1, *(1,) * self.num_arms)
+        parts = jax.vmap(self._belief, in_axes=(0, 0, None))(masses, noises, statistics)
+        return NoiseMixture.of(jnp.log(weights), parts)
+
+    def _sum_masses(
+        self,
+        particles: Particles,
+        shares: Float[Array, "particle *noise"],
+        context: PossibleContext,
+        statistics: Statistics,
+    ) -> Float[Array, "*noise_and_cells"]:
+        """Add up the cell probabilities of all particles, times their shares."""
 
         def masses_of(parameters: Parameters) -> Tensor:
             belief = self.posterior(parameters, context, statistics)
             assert isinstance(belief, GridBelief)
             return belief.masses
 
-        def add(total: Tensor, block: tuple[Particles, LogWeights]) -> tuple[Tensor, None]:
+        def add(total: Tensor, block: tuple[Particles, Array]) -> tuple[Tensor, None]:
             rows = jax.vmap(masses_of)(block[0]).reshape(len(block[1]), -1)
-            return total + (block[1] / jnp.sum(rows, axis=1)).astype(rows.dtype) @ rows, None
+            weights = jnp.moveaxis(block[1], 0, -1)
+            weights = weights / jnp.broadcast_to(jnp.sum(rows, axis=1), weights.shape)
+            return total + weights.astype(rows.dtype) @ rows, None
 
         # Block after block: all at once would need a grid for each particle.
         size = block_size(len(particles), self.particles_at_once)
-        blocks = particles.reshape(-1, size, self.num_parameters), shares.reshape(-1, size)
-        shape = (self.config.arm_axis.size,) * self.num_arms
-        total = jax.lax.scan(add, jnp.zeros(math.prod(shape)), blocks)[0].reshape(shape)
-        noise = jnp.exp(shares @ jnp.log(jax.vmap(self.noise)(particles)))
-        return self._belief(total, noise, statistics)
+        noises = shares.shape[1:]
+        blocks = particles.reshape(-1, size, self.num_parameters), shares.reshape(-1, size, *noises)
+        cells = (self.config.arm_axis.size,) * self.num_arms
+        total = jax.lax.scan(add, jnp.zeros((*noises, math.prod(cells))), blocks)[0]
+        return total.reshape(*noises, *cells)
 
     def _tables(self) -> EvidenceTables | None:
         config = self.config
