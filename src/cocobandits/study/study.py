@@ -554,8 +554,19 @@ class Study(Queries):
         ) from failed.error
 
     def _start_moves(self) -> None:
-        """Have moves computed that are due; a mover that refuses them counts as one that fails."""
+        """Have moves computed that are due, and no others.
+
+        A mover that refuses them counts as one that fails.
+        """
         due = self._state.learned.due
+        if (
+            due is not None
+            and self._moving is not None
+            and self._moving.update != due.update.number
+        ):
+            # A removal came since. A running computation ends unheard; one that waits never starts.
+            self._moving.result.cancel()
+            self._moving = None
         if due is None or self._moving is not None or self._mover is None:
             return
         recipe, update = recipe_of(self._state.design), due.update
