@@ -268,7 +268,7 @@ class StudyState:
         return self.num_updates - 1
 
     def _statistics(self, user: int, corrected: Mapping[str, Reward]) -> Statistics:
-        """Add up a user's rewards in their order: to subtract a huge one would leave its rounding."""
+        """Add up a user's rewards in order; subtracting a huge one would leave its rounding."""
         statistics = Statistics.empty(len(self.design.arms))
         for source, known in self.rewards.items():
             reward = corrected.get(source, known)
