@@ -174,6 +174,27 @@ def test_sequence_reaches_the_closed_form(seed):
     assert any(info.is_rejuvenated for info in infos)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_annealing_reaches_the_closed_form(seed):
+    """All observations at once, from the prior, the surprising one included."""
+    key = jax.random.key(seed)
+    state, info = smc.anneal(key, 2, PATH, observations(0, 6), CONFIG)
+    assert_posterior(state, 6)
+    assert float(state.log_evidence) == pytest.approx(closed_form(6)[2], abs=0.15)
+    assert info.log_evidence_increment == pytest.approx(float(state.log_evidence), abs=1e-9)
+    assert len(info.temperatures) > 2
+    assert info.temperatures[-1] == 1.0
+
+
+def test_annealing_moves_nothing_where_weights_are_enough():
+    """A vague observation is importance sampling from the prior."""
+    state, info = smc.anneal(jax.random.key(3), 2, PATH, observations(0, 1, noise=5.0), CONFIG)
+    likelihood = norm.pdf(VALUES[0], np.asarray(state.particles) @ ROWS[0], 5.0)
+    np.testing.assert_allclose(np.exp(state.log_weights), likelihood / likelihood.sum(), rtol=1e-10)
+    assert float(state.log_evidence) == pytest.approx(math.log(likelihood.mean()), abs=1e-10)
+    assert info.num_moves == 0
+
+
 def test_each_increment_is_a_predictive_density():
     """Divide successive closed-form evidences."""
     _, infos = run(3, range(6))
@@ -270,6 +291,8 @@ def test_change_that_no_particle_explains_is_refused(impossible):
     far_away = HalfSpace(jnp.asarray(50.0), jnp.asarray(impossible))
     with pytest.raises(NumericalError, match=r"finite likelihood under some particle; got none"):
         smc.step(jax.random.key(11), state, HalfSpacePath(), far_away, CONFIG)
+    with pytest.raises(NumericalError, match=r"finite likelihood under some particle; got none"):
+        smc.anneal(jax.random.key(10), 2, HalfSpacePath(), far_away, CONFIG)
 
 
 @pytest.mark.parametrize("impossible", [-math.inf, math.nan])

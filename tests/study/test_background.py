@@ -114,6 +114,13 @@ def go_on(study: Study, num_users: int = 4) -> list:
     return made
 
 
+def go_further(study: Study) -> None:
+    """Reward users as no one was before, so that moves are due several times."""
+    for number, value in enumerate((-1.8, 1.2, -1.8, 1.9, -1.9, 1.6, -0.3, 1.9)):
+        study.enrol(f"last-{number}", {"age": 25 + 8 * number})
+        serve(study, f"last-{number}", value)
+
+
 def blind_weights(_, __, ___):
     """Let arms depend on nothing but the seed, so that two modes meet the same rewards."""
     return np.full(2, 0.5)
@@ -145,8 +152,10 @@ def test_caught_up_particles_are_those_of_the_foreground(monkeypatch):
         waiting.enrol(f"first-{number}", {"age": 20 + number})
         serve(waiting, f"first-{number}", 1.7)
     go_on(waiting)
+    go_further(waiting)
     gate.let(1)
     go_on(study)
+    go_further(study)
     assert any(
         one.tobytes() != other.tobytes()
         for one, other in zip(leaves_of(study), leaves_of(waiting), strict=True)
@@ -475,3 +484,98 @@ def test_calls_are_much_shorter_than_moves():
     print(f"{len(seconds)} calls, 95 % {np.quantile(seconds, 0.95):.4f} s, moves {duration:.2f} s")
     assert len(seconds) >= 5
     assert np.quantile(seconds, 0.95) < duration / 10
+
+
+class Counting:
+    """A mover that answers when it is asked to, and counts what it was given."""
+
+    def __init__(self) -> None:
+        self.given, self.futures = [], []
+
+    def submit(self, *arguments):
+        self.given.append(arguments)
+        self.futures.append(Future())
+        return self.futures[-1]
+
+    def answer(self, number: int) -> None:
+        if self.futures[number].set_running_or_notify_cancel():
+            result = MOVER.submit(*self.given[number]).result(MOST_SECONDS)
+            self.futures[number].set_result(result)
+
+
+def learned_study(mover) -> tuple[Study, list[str]]:
+    study = make_study(mover)
+    study.enrol("first", {"age": 30})
+    study.enrol("second", {"age": 70})
+    sources = []
+    for user, arm, value in (
+        ("first", "plan-1", 0.4),
+        ("second", "plan-2", -0.3),
+        ("first", "plan-2", 0.5),
+    ):
+        sources.append(study.observe(user, arm, value))
+        study.catch_up()
+    return study, sources
+
+
+def test_the_newest_removal_supersedes_those_before():
+    """Three corrections in a row: decisions go on, and one set of particles is adopted."""
+    study, sources = learned_study(MOVER)
+    earlier, mover = len(adoptions(study)), Counting()
+    study._mover = mover
+    for value in (0.1, 0.2, 0.3):
+        study.correct(sources[0], value)
+        study.close(study.decide("second").id)
+    newest = study._learner.num_updates - 1
+    assert study.is_moving
+    assert [future.cancelled() for future in mover.futures] == [True, True, False]
+    study.enrol("third", {"age": 50})
+    study.observe("third", "plan-1", 0.6)
+    mover.answer(2)
+    study.decide("third")
+    assert [event.update for event in adoptions(study)[earlier:]] == [newest]
+    study._mover = MOVER
+    study.catch_up()
+    plain = make_study("foreground")
+    for event in study.events[1:]:
+        if not isinstance(event, MovesAdopted):
+            plain._record(replace(event, seq=-1))
+    assert_same_bits(plain, study)
+    assert_same_bits(Study.replay(study.events, moves=MOVER), study)
+    assert study.verify() == ()
+
+
+def test_a_removal_supersedes_moves_that_are_computed_already():
+    """What the process computes then is not adopted, whether it fails or not."""
+    study, sources = learned_study(MOVER)
+    earlier, mover = len(adoptions(study)), Counting()
+    study._mover = mover
+    study.correct(sources[0], 0.1)
+    assert mover.futures[0].set_running_or_notify_cancel()
+    study.withdraw("second")
+    mover.futures[0].set_exception(MemoryError("full"))
+    mover.answer(1)
+    study._mover = MOVER
+    study.catch_up()
+    assert [event.is_failed for event in adoptions(study)[earlier:]] == [False]
+    assert_same_bits(Study.replay(study.events, moves=MOVER), study)
+
+
+def test_a_mistyped_reward_is_forgotten():
+    """It drowns the evidence of all others, until the particles learned again are adopted."""
+    rewards = Gaussian(-2.0, 2.0, noise=0.1, limits=(-1e10, 1e10))
+    study = Study(["plan-1", "plan-2"], {}, rewards, small("npm-ts"), seed=2, moves=Counting())
+    plain = Study(["plan-1", "plan-2"], {}, rewards, small("npm-ts"), seed=2)
+    for each, first in ((study, 1e9), (plain, 0.4)):
+        each.enrol("anna")
+        each.observe("anna", "plan-1", first)
+        each.observe("anna", "plan-1", 0.5)
+    study.correct("o0", 0.4)
+    study._mover.answer(-1)
+    study._mover = MOVER
+    study.catch_up()
+    # Two estimates of one number, each with a deviation of a fifth.
+    assert abs(study.log_evidence - plain.log_evidence) < 1.0
+    found, expected = study.diagnose(), plain.diagnose()
+    for candidate in ("gaussian", "no-sharing"):
+        assert found.log_evidences[candidate] == expected.log_evidences[candidate]

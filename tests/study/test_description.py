@@ -46,7 +46,7 @@ smoker   boolean     True or False  2
 rewards     gaussian, 0 to 10, noise 0.5, lower is better
 policy      ind-ts
 population  none: ind-ts does not learn a population
-so far      2 users, 2 decisions, 1 reward"""
+so far      2 users, 2 decisions, 1 reward; 1 user withdrew"""
 
 
 def test_description_by_hand():
@@ -56,7 +56,19 @@ def test_description_by_hand():
     assert shown.arms[2] == ("rest", "suspended", "too cold", 0.0)
     assert shown.features[1] == ("sex", "categories", "one of f, m", 1)
     assert (shown.num_users, shown.num_decisions, shown.num_rewards) == (2, 2, 1)
+    assert shown.num_withdrawn == 1
     assert shown.model.name == "none"
+
+
+def test_users_who_withdrew_count_for_nothing():
+    """Decisions and rewards are those of the users that are counted."""
+    study = make_study()
+    study.withdraw("anna")
+    shown = study.describe()
+    assert (shown.num_users, shown.num_decisions, shown.num_rewards) == (1, 1, 1)
+    study.withdraw("bob")
+    assert str(study.describe()).endswith("0 users, 0 decisions, 0 rewards; 3 users withdrew")
+    assert study.num_decisions == 2
 
 
 @pytest.mark.parametrize(

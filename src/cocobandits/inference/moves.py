@@ -59,6 +59,11 @@ class Point(NamedTuple):
     log_density: PerParticle
     gradient: Particles
 
+    @property
+    def log_likelihood(self) -> PerParticle:
+        """The log-density without that of the prior."""
+        return self.log_density + 0.5 * jnp.sum(self.particles**2, axis=1)
+
 
 def evaluate(particles: Particles, likelihood_fn: LikelihoodFn) -> Point:
     """Compute prior times likelihood; the prior is N(0, I) for every model."""

@@ -3,10 +3,14 @@
 The step reads: reweight by the increment; if the effective sample size falls too low, go there in
 tempered stages, and at each stage resample and move until the copies have parted. The moves leave
 prior × likelihood of all users invariant at each stage.
+
+A step is for targets that become narrower. Weights towards a wider one, as after a withdrawal, have
+tails that no sample shows; `anneal` starts from the prior instead.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -33,7 +37,12 @@ from cocobandits.types import (
     Scalar,
 )
 
+IncrementFn = Callable[[Particles], PerParticle]
+
 _HOPELESS = -1e300
+# From the prior the whole likelihood is ahead: many short stages give a better evidence than few
+# long ones, for the same number of moves (decision 48).
+_ANNEALING_THRESHOLD = 0.7
 
 
 @runtime_checkable
@@ -114,7 +123,7 @@ class SmcInfo(NamedTuple):
 
     Attributes:
         ess: effective sample size after the reweighting, before any resampling.
-        log_evidence_increment: log p(new rewards | earlier ones).
+        log_evidence_increment: log p(new rewards | earlier ones); from the prior, of all rewards.
         temperatures: the stages of this step; empty if no moves were due.
         acceptance_rate: mean over all moves of this step; NaN without moves.
         num_moves: moves per particle in this step.
@@ -131,6 +140,11 @@ class SmcInfo(NamedTuple):
     distinct_ancestors: int
     start_correlation: float
 
+    @classmethod
+    def without_moves(cls, ess: float, increment: float, num_particles: int) -> "SmcInfo":
+        """Describe a step that only reweighted."""
+        return cls(ess, increment, (), math.nan, 0, num_particles, math.nan)
+
     @property
     def is_rejuvenated(self) -> bool:
         """Whether particles were resampled and moved."""
@@ -145,6 +159,11 @@ class _Bridge:
     path: Path
     data: Any
     temperature: Scalar
+
+    @classmethod
+    def to_end(cls, path: Path, data: Any) -> "_Bridge":
+        """Put the target at the end of the path."""
+        return cls(path, data, jnp.ones(()))
 
     def information(self, particles: Particles) -> Matrix | Parameters:
         """Evaluate the information of the likelihood at this temperature."""
@@ -206,7 +225,30 @@ def step(
     after, info = reweigh(state, path, data)
     if not is_due(after, info, config):
         return after, info
-    after, moved = _rejuvenate(rng_key, state, path, data, config)
+    increment_fn = partial(_increments, path, path.ends(data))
+    after, moved = _rejuvenate(rng_key, state, _Bridge.to_end(path, data), increment_fn, config)
+    return after, moved._replace(ess=info.ess)
+
+
+def anneal(
+    rng_key: RngKey, num_parameters: int, path: Path, data: Any, config: SmcConfig
+) -> tuple[SmcState, SmcInfo]:
+    """Bring particles from the prior to the end of a path that starts there, in tempered stages.
+
+    Raises:
+        NumericalError: no particle can explain the data.
+    """
+    start_key, stage_key = jax.random.split(rng_key)
+    start, end = init(start_key, num_parameters, config), _Bridge.to_end(path, data)
+    increment_fn = partial(_whole, end)
+    after, info = _followed(start, increment_fn(start.particles))
+    threshold = max(config.stage_threshold, _ANNEALING_THRESHOLD)
+    if info.ess >= threshold * config.num_particles:
+        return after, info
+    stages = replace(
+        config, ess_threshold=max(config.ess_threshold, threshold), stage_threshold=threshold
+    )
+    after, moved = _rejuvenate(stage_key, start, end, increment_fn, stages)
     return after, moved._replace(ess=info.ess)
 
 
@@ -216,16 +258,7 @@ def reweigh(state: SmcState, path: Path, data: Any) -> tuple[SmcState, SmcInfo]:
     Raises:
         NumericalError: no particle can explain the change.
     """
-    increments = _increments(path, path.ends(data), state.particles)
-    after, ess, is_possible = _reweighed(state, increments)
-    if not is_possible:
-        raise NumericalError(
-            "Expected a finite likelihood under some particle; got none. Check that the reward "
-            "range and noise of the study fit the rewards."
-        )
-    increment = float(after.log_evidence) - float(state.log_evidence)
-    num_particles = len(state.particles)
-    return after, SmcInfo(float(ess), increment, (), math.nan, 0, num_particles, math.nan)
+    return _followed(state, _increments(path, path.ends(data), state.particles))
 
 
 def is_due(state: SmcState, info: SmcInfo, config: SmcConfig) -> bool:
@@ -235,17 +268,29 @@ def is_due(state: SmcState, info: SmcInfo, config: SmcConfig) -> bool:
     return info.ess < config.ess_threshold * config.num_particles
 
 
+def _followed(state: SmcState, increments: PerParticle) -> tuple[SmcState, SmcInfo]:
+    """Go all the way; raise if no particle can follow."""
+    after, ess, is_possible = _reweighed(state, increments)
+    if not is_possible:
+        raise NumericalError(
+            "Expected a finite likelihood under some particle; got none. Check that the reward "
+            "range and noise of the study fit the rewards."
+        )
+    increment = float(after.log_evidence) - float(state.log_evidence)
+    return after, SmcInfo.without_moves(float(ess), increment, len(state.particles))
+
+
 def _rejuvenate(
-    rng_key: RngKey, start: SmcState, path: Path, data: Any, config: SmcConfig
+    rng_key: RngKey, start: SmcState, end: _Bridge, increment_fn: IncrementFn, config: SmcConfig
 ) -> tuple[SmcState, SmcInfo]:
     """Reweight, resample and move in as many stages as the target ESS asks for."""
     state, temperature = start, 0.0
     target_ess = config.stage_threshold * config.num_particles
-    lineage, ends = np.arange(config.num_particles), path.ends(data)
+    lineage = np.arange(config.num_particles)
     ladder: list[float] = []
     rates: list[float] = []
     while temperature < 1:
-        increments = _increments(path, ends, state.particles)
+        increments = increment_fn(state.particles)
         resampled = _resample(rng_key, state, increments, temperature, target_ess)
         reached, rng_key = float(resampled.temperature), resampled.keys.next_stage
         if not reached > temperature:
@@ -253,7 +298,7 @@ def _rejuvenate(
                 f"Expected some particles to be able to follow the change; got none beyond "
                 f"temperature={temperature:g}. Use more particles, or check the reward."
             )
-        stage = _move(resampled, _Bridge(path, data, resampled.temperature), config)
+        stage = _move(resampled, replace(end, temperature=resampled.temperature), config)
         state, temperature = stage.state, reached
         lineage = lineage[np.asarray(stage.ancestors)]
         ladder.append(temperature)
@@ -304,7 +349,21 @@ def _drawn(rng_key: RngKey, step_size: Number, shape: tuple[int, int]) -> SmcSta
 
 @jax.jit
 def _increments(path: Path, ends: Any, particles: Particles) -> PerParticle:
-    increments = path.increment(particles, ends)
+    return _finite(path.increment(particles, ends))
+
+
+def _whole(end: _Bridge, particles: Particles) -> PerParticle:
+    """Evaluate the log-likelihood at the end of a path, where that at its start is zero."""
+    # By the function that moves use as well: nothing large is compiled for this alone.
+    return _likelihoods(_evaluate(particles, end))
+
+
+@jax.jit
+def _likelihoods(point: moves.Point) -> PerParticle:
+    return _finite(point.log_likelihood)
+
+
+def _finite(increments: PerParticle) -> PerParticle:
     # A particle that cannot explain a reward loses all weight; finite, since 0 · ∞ is not a number.
     return jnp.maximum(jnp.where(jnp.isnan(increments), _HOPELESS, increments), _HOPELESS)
 

@@ -49,8 +49,9 @@ class Description:
         policy: how arms are chosen.
         model: the population that the policy learns, "none" if it learns none, and why this one.
         num_users: who are enrolled and have not withdrawn.
-        num_decisions: of all users.
-        num_rewards: of these users, of decisions and observed, without those taken back.
+        num_withdrawn: users who have.
+        num_decisions: of users who have not.
+        num_rewards: of these, of decisions and observed, without those taken back.
     """
 
     arms: tuple[ArmDescription, ...]
@@ -59,10 +60,12 @@ class Description:
     policy: str
     model: ModelName
     num_users: int
+    num_withdrawn: int
     num_decisions: int
     num_rewards: int
 
     def __str__(self) -> str:
+        withdrew = f"; {counted(self.num_withdrawn, 'user')} withdrew" if self.num_withdrawn else ""
         lines = [
             *_table(
                 ("arm", "status", "floor", "reason"),
@@ -78,7 +81,8 @@ class Description:
             f"policy      {self.policy}",
             f"population  {self.model.name}: {self.model.reason}",
             f"so far      {counted(self.num_users, 'user')}, "
-            f"{counted(self.num_decisions, 'decision')}, {counted(self.num_rewards, 'reward')}",
+            f"{counted(self.num_decisions, 'decision')}, {counted(self.num_rewards, 'reward')}"
+            f"{withdrew}",
         ]
         return "\n".join(lines)
 
@@ -99,7 +103,8 @@ def describe(state: StudyState) -> Description:
         design.policy.name,
         _model(design),
         len(users.enrolled),
-        len(state.decisions),
+        len(users.withdrawn),
+        sum(made.user not in users.withdrawn for made in state.decisions.values()),
         sum(
             reward.value is not None and users.names[reward.user] not in users.withdrawn
             for reward in state.rewards.values()

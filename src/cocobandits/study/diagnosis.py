@@ -203,12 +203,12 @@ def compare(design: StudyDesign, users: UserTable, learned: Mapping[Candidate, f
 def learn_log_evidence(
     rng_key: RngKey, model: PopulationModel, users: UserTable, config: smc.SmcConfig
 ) -> float:
-    """Learn a population from its prior, one user after the other with all rewards at once.
+    """Learn a population from its prior and all rewards at once.
 
     Raises:
-        NumericalError: no particle can explain a user.
+        NumericalError: no particle can explain the rewards.
     """
-    return float(relearn(rng_key, model, users, config).log_evidence)
+    return float(relearn(rng_key, model, users, config)[0].log_evidence)
 
 
 def _noises(problem: Problem) -> tuple[Values, Values]:

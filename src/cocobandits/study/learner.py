@@ -9,6 +9,9 @@ wherever that is done, and `adopted` carries the result through what followed, i
 by reweighting alone. The first update on the way that asks for moves again is the next one due. So
 the trajectory is bit-identical to that of moves in the foreground; only decisions made while moves
 are pending use different particles.
+
+A removal (`Change.is_removal`) asks for particles that are learned again from the table, so what
+was due before it no longer matters: the newest removal is what is due.
 """
 
 from collections.abc import Callable
@@ -142,7 +145,9 @@ class Learner:
         due = self.due
         if not self.is_moving:
             state, health, is_due = self.policy.reweigh(update.rng_key, self.state, change)
-            if due is not None:
+            if change.is_removal:
+                due = Due(update, self.state)
+            elif due is not None:
                 due = due._replace(since=(*due.since, update))
             elif is_due:
                 due = Due(update, self.state)

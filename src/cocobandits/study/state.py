@@ -205,19 +205,15 @@ class StudyState:
         self.rewards[source] = Reward(user, arm, value)
 
     def _correct(self, source: str, value: float | None) -> None:
-        user, arm, before = self.rewards[source]
-        standardise = self.design.rewards.standardise
+        user, arm, _ = self.rewards[source]
+        corrected = Reward(user, arm, value)
 
         def change(table: UserTable) -> Change:
-            statistics = table.of(user)[1]
-            if before is not None:
-                statistics = statistics.remove(arm, standardise(before))
-            if value is not None:
-                statistics = statistics.add(arm, standardise(value))
+            statistics = self._statistics(user, {source: corrected})
             return Change.of(table, user, statistics, self._context(user))
 
         self._learn(change, partial(self.history, {source: value}))
-        self.rewards[source] = Reward(user, arm, value)
+        self.rewards[source] = corrected
         if source in self.decisions:
             self._settle(source, "retracted" if value is None else "rewarded")
 
@@ -270,6 +266,16 @@ class StudyState:
             self.learner = self.learner.updated(change(self.learner.users), history)
         self.num_updates += 1
         return self.num_updates - 1
+
+    def _statistics(self, user: int, corrected: Mapping[str, Reward]) -> Statistics:
+        """Add up a user's rewards in order; subtracting a huge one would leave its rounding."""
+        statistics = Statistics.empty(len(self.design.arms))
+        for source, known in self.rewards.items():
+            reward = corrected.get(source, known)
+            if reward.user == user and reward.value is not None:
+                value = self.design.rewards.standardise(reward.value)
+                statistics = statistics.add(reward.arm, value)
+        return statistics
 
     def _context(self, user: int) -> PossibleContext | None:
         """Bring missing values up to date; None if there are none."""

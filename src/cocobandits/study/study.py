@@ -281,7 +281,8 @@ class Study(Queries):
     ) -> None:
         """Replace the reward of a decision or observation, or take it back with None.
 
-        The first value stays in `events`; the value that is recorded is harmless.
+        The first value stays in `events`; the value that is recorded is harmless. The population is
+        learned again from all rewards, in the call itself unless moves are in the background.
 
         Raises:
             InputError: the value is refused.
@@ -304,6 +305,7 @@ class Study(Queries):
     def withdraw(self, user: str, *, at: At = None, request_id: str | None = None) -> None:
         """Unlearn a user: the posterior becomes what it is without that user's rewards.
 
+        The population is learned again as after a correction, if the user had rewards.
         The user's context is no longer used to fill in what is missing from others'. The log of
         decisions keeps what was decided and rewarded.
 
@@ -554,8 +556,19 @@ class Study(Queries):
         ) from failed.error
 
     def _start_moves(self) -> None:
-        """Have moves computed that are due; a mover that refuses them counts as one that fails."""
+        """Have moves computed that are due, and no others.
+
+        A mover that refuses them counts as one that fails.
+        """
         due = self._state.learned.due
+        if (
+            due is not None
+            and self._moving is not None
+            and self._moving.update != due.update.number
+        ):
+            # A removal came since. A running computation ends unheard; one that waits never starts.
+            self._moving.result.cancel()
+            self._moving = None
         if due is None or self._moving is not None or self._mover is None:
             return
         recipe, update = recipe_of(self._state.design), due.update

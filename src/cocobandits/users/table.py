@@ -1,7 +1,7 @@
 """The table of all users, and a change of one of them.
 
 A change is a path from the users as they were (temperature 0) to the users as they will be
-(temperature 1); `rows` lists the terms of a sum over users along it.
+(temperature 1), or to these from nothing; `rows` lists the terms of a sum over users along it.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from cocobandits.types import (
     PossibleContext,
@@ -131,13 +131,22 @@ class Added(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The table before a change, and one user's statistics and context after it."""
+    """The table before a change, and one user's statistics and context after it.
+
+    Attributes:
+        table: before the change.
+        user: the number of the one who changes.
+        statistics, context: of that user afterwards.
+        added: the reward that was added, if the change is one.
+        starts_empty: whether the path starts where no user has rewards.
+    """
 
     table: UserTable
     user: Int[Array, ""]
     statistics: Statistics
     context: PossibleContext
     added: Added
+    starts_empty: Bool[Array, ""]
 
     @classmethod
     def of(
@@ -152,7 +161,12 @@ class Change(NamedTuple):
             table = table.fitting(context)
         number = jnp.asarray(user)
         now = table.of(number)[0] if context is None else table._as_row(context)
-        return cls(table, number, statistics, now, Added.of())
+        return cls(table, number, statistics, now, Added.of(), jnp.asarray(False))
+
+    @classmethod
+    def from_nothing(cls, table: UserTable) -> "Change":
+        """Describe how a table with at least one user comes to all of its rewards at once."""
+        return cls.of(table, 0, table.of(0)[1])._replace(starts_empty=jnp.asarray(True))
 
     @classmethod
     def adding(
@@ -167,6 +181,21 @@ class Change(NamedTuple):
         after = table.of(user)[1].add(arm, reward)
         return cls.of(table, user, after, context)._replace(added=Added.of(arm, reward))
 
+    @property
+    def is_removal(self) -> bool:
+        """Whether rewards that were learned go, or get other values or another context.
+
+        A change that adds a reward does nothing else, so the counts show which of the two it is.
+        """
+        if int(self.added.arm) >= 0:
+            return False
+        context, before = self.table.of(self.user)
+        added = np.asarray(self.statistics.count) - np.asarray(before.count)
+        after = self.context, *self.statistics
+        is_other = not all(map(np.array_equal, (context, *before), after))
+        has_rewards = bool(np.asarray(before.count).any())
+        return has_rewards and is_other and bool(added.min() < 0 or not added.any())
+
     def applied(self) -> UserTable:
         """Write the change down."""
         return self.table.replace(self.user, self.statistics, self.context)
@@ -175,12 +204,15 @@ class Change(NamedTuple):
         """List the terms of the tempered likelihood.
 
         The rows are the users as they were, the changed one fading, then that one as it will be.
+        From nothing, all users as they will be have the temperature as their weight.
         """
         table, end = self.table, self.table.num_users
         rows = jnp.arange(len(table.contexts) + 1)
         is_new = rows == end
         users = jnp.where(is_new, self.user, rows)
-        faded = jnp.where(users == self.user, 1.0 - temperature, 1.0 * (rows < end))
+        others = jnp.where(self.starts_empty, temperature, 1.0)
+        fading = jnp.where(self.starts_empty, 0.0, 1.0 - temperature)
+        faded = jnp.where(users == self.user, fading, others * (rows < end))
         lifted = is_new.reshape((-1,) + (1,) * self.context.ndim)
         return UserRows(
             jnp.where(is_new, temperature, faded),

@@ -59,7 +59,12 @@ class CocoPolicy(Policy[SmcState]):
         return smc.init(rng_key, self.model.num_parameters, self.inference)
 
     def update(self, rng_key: RngKey, state: SmcState, change: Change) -> tuple[SmcState, SmcInfo]:
-        """Move the particles to the posterior of the new statistics, as `Policy.update` says."""
+        """Move the particles to the posterior of the new statistics, as `Policy.update` says.
+
+        After a removal they are learned again, whatever the state was.
+        """
+        if change.is_removal:
+            return relearn(rng_key, self.model, change.applied(), self.inference)
         return smc.step(rng_key, state, HistoryPath(self.model), change, self.inference)
 
     def reweigh(
@@ -67,7 +72,7 @@ class CocoPolicy(Policy[SmcState]):
     ) -> tuple[SmcState, SmcInfo, bool]:
         """Follow the change by weights alone, and report whether moves are due."""
         after, info = smc.reweigh(state, HistoryPath(self.model), change)
-        return after, info, smc.is_due(after, info, self.inference)
+        return after, info, change.is_removal or smc.is_due(after, info, self.inference)
 
     def probabilities(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> ArmVector:
         """Compute the exact marginal probability of each arm."""
@@ -90,11 +95,11 @@ class CocoPolicy(Policy[SmcState]):
         grid of a log-density has not: its population is learned again from all rewards.
 
         Raises:
-            NumericalError: no particle of a new population can explain a user.
+            NumericalError: no particle of a new population can explain the rewards.
         """
         policy = self.with_arm()
         if policy.model != self.model.with_arm():
-            return policy, relearn(rng_key, policy.model, users, policy.inference)
+            return policy, relearn(rng_key, policy.model, users, policy.inference)[0]
         particles = self.model.extend(rng_key, state.particles)
         return policy, state._replace(particles=particles)
 
@@ -120,22 +125,19 @@ class CocoPolicy(Policy[SmcState]):
 
 def relearn(
     rng_key: RngKey, model: PopulationModel, users: UserTable, config: SmcConfig
-) -> SmcState:
-    """Learn a population from its prior, one user after the other with all rewards at once.
+) -> tuple[SmcState, SmcInfo]:
+    """Learn a population from its prior and all rewards at once; without any it is the prior.
 
     Raises:
-        NumericalError: no particle can explain a user.
+        NumericalError: no particle can explain the rewards.
     """
-    start_key, update_key = jax.random.split(rng_key)
-    state = smc.init(start_key, model.num_parameters, config)
-    learned = users._replace(statistics=Statistics(*map(jnp.zeros_like, users.statistics)))
-    counts = np.asarray(users.statistics.count).sum(axis=1)
-    for user in map(int, np.flatnonzero(counts)):
-        change = Change.of(learned, user, users.of(user)[1])
-        key = jax.random.fold_in(update_key, user)
-        state, _ = smc.step(key, state, HistoryPath(model), change, config)
-        learned = change.applied()
-    return state
+    if not np.asarray(users.statistics.count).any():
+        # A likelihood in single precision would be one only up to rounding.
+        num_particles = config.num_particles
+        info = SmcInfo.without_moves(float(num_particles), 0.0, num_particles)
+        return smc.init(rng_key, model.num_parameters, config), info
+    everything = Change.from_nothing(users)
+    return smc.anneal(rng_key, model.num_parameters, HistoryPath(model), everything, config)
 
 
 class _Query(NamedTuple):
