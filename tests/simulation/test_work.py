@@ -54,7 +54,7 @@ MOST_COMPILATIONS, MOST_EVALUATIONS = 21, 92
 MOST_BYTES = {
     ("gids", "gradient"): (152, 20.8),
     ("gids", "decision"): (18, 2.2),
-    ("coids", "gradient"): (254, 39.6),
+    ("coids", "gradient"): (5.9, 0.75),
     ("coids", "decision"): (30.5, 3.8),
 }
 
