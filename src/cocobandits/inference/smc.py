@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, ArrayLike, Bool, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError, NumericalError
@@ -216,16 +216,14 @@ def reweigh(state: SmcState, path: Path, data: Any) -> tuple[SmcState, SmcInfo]:
     Raises:
         NumericalError: no particle can explain the change.
     """
-    increments = _increments(path, path.ends(data), state.particles)
-    after, ess, is_possible = _reweighed(state, increments)
+    after, _, summary = _reweighed(state, path, path.ends(data))
+    ess, increment, is_possible = np.asarray(summary).tolist()
     if not is_possible:
         raise NumericalError(
             "Expected a finite likelihood under some particle; got none. Check that the reward "
             "range and noise of the study fit the rewards."
         )
-    increment = float(after.log_evidence) - float(state.log_evidence)
-    num_particles = len(state.particles)
-    return after, SmcInfo(float(ess), increment, (), math.nan, 0, num_particles, math.nan)
+    return after, SmcInfo(ess, increment, (), math.nan, 0, len(state.particles), math.nan)
 
 
 def is_due(state: SmcState, info: SmcInfo, config: SmcConfig) -> bool:
@@ -245,7 +243,7 @@ def _rejuvenate(
     ladder: list[float] = []
     rates: list[float] = []
     while temperature < 1:
-        increments = _increments(path, ends, state.particles)
+        increments = _reweighed(state, path, ends).increments
         resampled = _resample(rng_key, state, increments, temperature, target_ess)
         reached, rng_key = float(resampled.temperature), resampled.keys.next_stage
         if not reached > temperature:
@@ -302,21 +300,29 @@ def _drawn(rng_key: RngKey, step_size: Number, shape: tuple[int, int]) -> SmcSta
     )
 
 
+class _Reweighed(NamedTuple):
+    """Particles that followed a change by weights alone.
+
+    The summary has all that the host needs, in one array: the effective sample size, the increment
+    of the log-evidence, and whether any particle can follow.
+    """
+
+    state: SmcState
+    increments: PerParticle
+    summary: Float[Array, " 3"]
+
+
 @jax.jit
-def _increments(path: Path, ends: Any, particles: Particles) -> PerParticle:
-    increments = path.increment(particles, ends)
+def _reweighed(state: SmcState, path: Path, ends: Any) -> _Reweighed:
+    """Go all the way."""
+    increments = path.increment(state.particles, ends)
     # A particle that cannot explain a reward loses all weight; finite, since 0 · ∞ is not a number.
-    return jnp.maximum(jnp.where(jnp.isnan(increments), _HOPELESS, increments), _HOPELESS)
-
-
-@jax.jit
-def _reweighed(
-    state: SmcState, increments: PerParticle
-) -> tuple[SmcState, Scalar, Bool[Array, ""]]:
-    """Go all the way; also the effective sample size, and whether any particle can follow."""
+    increments = jnp.maximum(jnp.where(jnp.isnan(increments), _HOPELESS, increments), _HOPELESS)
     after = _reweight(state, increments, jnp.ones(()))
     ess = weights.effective_sample_size(after.log_weights)
-    return after, ess, jnp.any(increments > _HOPELESS)
+    increment = after.log_evidence - state.log_evidence
+    is_possible = jnp.any(increments > _HOPELESS).astype(float)
+    return _Reweighed(after, increments, jnp.stack([ess, increment, is_possible]))
 
 
 @jax.jit

@@ -4,7 +4,7 @@ A change is a path from the users as they were (temperature 0) to the users as t
 (temperature 1); `rows` lists the terms of a sum over users along it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -125,19 +125,20 @@ class Added(NamedTuple):
     reward: Scalar
 
     @classmethod
-    def of(cls, arm: int = -1, reward: float = 0.0) -> "Added":
+    def of(cls, arm: Int[ArrayLike, ""] = -1, reward: Float[ArrayLike, ""] = 0.0) -> "Added":
         """Turn plain numbers into arrays."""
-        return cls(jnp.asarray(arm), jnp.asarray(reward, dtype=float))
+        return cls(jnp.asarray(arm, dtype=int), jnp.asarray(reward, dtype=float))
 
 
 class Change(NamedTuple):
-    """The table before a change, and one user's statistics and context after it."""
+    """The table before a change, and one user's statistics and context after it, and before."""
 
     table: UserTable
     user: Int[Array, ""]
     statistics: Statistics
     context: PossibleContext
     added: Added
+    before: tuple[PossibleContext, Statistics]
 
     @classmethod
     def of(
@@ -148,11 +149,8 @@ class Change(NamedTuple):
         context: PossibleContext | None = None,
     ) -> "Change":
         """Describe what becomes of a user; the context stays unless another is given."""
-        if context is not None:
-            table = table.fitting(context)
-        number = jnp.asarray(user)
-        now = table.of(number)[0] if context is None else table._as_row(context)
-        return cls(table, number, statistics, now, Added.of())
+        table = table if context is None else table.fitting(context)
+        return cls(table, *_replaced(table, user, statistics, context))
 
     @classmethod
     def adding(
@@ -164,8 +162,8 @@ class Change(NamedTuple):
         context: PossibleContext | None = None,
     ) -> "Change":
         """Describe one further reward of a user; the context stays unless another is given."""
-        after = table.of(user)[1].add(arm, reward)
-        return cls.of(table, user, after, context)._replace(added=Added.of(arm, reward))
+        table = table if context is None else table.fitting(context)
+        return cls(table, *_added(table, user, arm, reward, context))
 
     def applied(self) -> UserTable:
         """Write the change down."""
@@ -193,3 +191,29 @@ class Change(NamedTuple):
             ),
             end + 1,
         )
+
+
+# Compiled, and without the table, which would be copied.
+@jax.jit
+def _replaced(
+    table: UserTable,
+    user: Int[ArrayLike, ""],
+    statistics: Statistics,
+    context: PossibleContext | None,
+) -> tuple[Any, ...]:
+    before = table.of(user)
+    after = before[0] if context is None else table._as_row(context)
+    return jnp.asarray(user, dtype=int), statistics, after, Added.of(), before
+
+
+@jax.jit
+def _added(
+    table: UserTable,
+    user: Int[ArrayLike, ""],
+    arm: Int[ArrayLike, ""],
+    reward: Float[ArrayLike, ""],
+    context: PossibleContext | None,
+) -> tuple[Any, ...]:
+    statistics = table.of(user)[1]._shift(arm, 1.0, reward)
+    number, after, place, _, before = _replaced(table, user, statistics, context)
+    return number, after, place, Added.of(arm, reward), before
