@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, Float, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError, NumericalError
@@ -160,7 +160,8 @@ class _Stage(NamedTuple):
 
     state: SmcState
     ancestors: Ancestors
-    acceptance_rates: list[float]
+    acceptance: float
+    num_moves: int
     start_correlation: float
 
 
@@ -180,14 +181,6 @@ class _Resampled(NamedTuple):
     state: SmcState
     temperature: Scalar
     ancestors: Ancestors
-
-
-class _Block(NamedTuple):
-    """Particles after a block of moves, with what the next one needs to know."""
-
-    point: moves.Point
-    step_size: Scalar
-    acceptance_rate: Scalar
 
 
 def init(rng_key: RngKey, num_parameters: int, config: SmcConfig) -> SmcState:
@@ -241,7 +234,7 @@ def _rejuvenate(
     target_ess = config.stage_threshold * config.num_particles
     lineage, ends = np.arange(config.num_particles), path.ends(data)
     ladder: list[float] = []
-    rates: list[float] = []
+    acceptance, num_moves = 0.0, 0
     while temperature < 1:
         increments = _reweighed(state, path, ends).increments
         resampled = _resample(rng_key, state, increments, temperature, target_ess)
@@ -255,13 +248,13 @@ def _rejuvenate(
         state, temperature = stage.state, reached
         lineage = lineage[np.asarray(stage.ancestors)]
         ladder.append(temperature)
-        rates += stage.acceptance_rates
+        acceptance, num_moves = acceptance + stage.acceptance, num_moves + stage.num_moves
     return state, SmcInfo(
         math.nan,
         float(state.log_evidence) - float(start.log_evidence),
         tuple(ladder),
-        sum(rates) / len(rates),
-        config.moves_per_block * len(rates),
+        acceptance / num_moves,
+        num_moves,
         len(set(lineage.tolist())),
         stage.start_correlation,
     )
@@ -270,22 +263,20 @@ def _rejuvenate(
 def _move(resampled: _Resampled, target: _Bridge, config: SmcConfig) -> _Stage:
     """Move in blocks until the copies have parted or the budget is spent."""
     keys, state = resampled.keys, resampled.state
-    start = state.particles
-    root = _root(start, target)
-    point = _evaluate(_interweave(keys.first, start, target.path), target)
-    step_size, correlation = state.step_size, 1.0
-    rates: list[float] = []
-    for number in range(config.max_blocks):
-        proposal = moves.Proposal(step_size, root)
-        block = _move_block(keys.move, number, point, target, proposal, config.moves_per_block)
-        point, step_size = block.point, block.step_size
-        rates.append(float(block.acceptance_rate))
-        correlation = float(moves.start_correlation(start, point.particles))
-        if correlation < config.correlation_target:
-            break
-    particles = _interweave(keys.last, point.particles, target.path)
-    moved = state._replace(particles=particles, step_size=step_size)
-    return _Stage(moved, resampled.ancestors, rates, correlation)
+    proposal = moves.Proposal(state.step_size, _root(state.particles, target))
+    first = _interweave(keys.first, state.particles, target.path)
+    walk = _walk(
+        keys.move,
+        moves.Start(state.particles, first, proposal),
+        target,
+        config.correlation_target,
+        config.moves_per_block,
+        config.max_blocks,
+    )
+    particles = _interweave(keys.last, walk.point.particles, target.path)
+    moved = state._replace(particles=particles, step_size=walk.step_size)
+    summary = float(walk.acceptance), int(walk.num_moves), float(walk.correlation)
+    return _Stage(moved, resampled.ancestors, *summary)
 
 
 @partial(jax.jit, static_argnames="shape")
@@ -359,23 +350,17 @@ def _interweave(rng_key: RngKey, particles: Particles, path: Path) -> Particles:
     return path.interweave(rng_key, particles)
 
 
-@jax.jit
-def _evaluate(particles: Particles, target: _Bridge) -> moves.Point:
-    return moves.evaluate(particles, target.log_likelihood)
-
-
-@partial(jax.jit, static_argnames="num_moves")
-def _move_block(  # noqa: PLR0913, PLR0917 - one compiled function instead of five
+@partial(jax.jit, static_argnames=("moves_per_block", "max_blocks"))
+def _walk(  # noqa: PLR0913, PLR0917 - one compiled function instead of three
     rng_key: RngKey,
-    number: Int[ArrayLike, ""],
-    start: moves.Point,
+    start: moves.Start,
     target: _Bridge,
-    proposal: moves.Proposal,
-    num_moves: int,
-) -> _Block:
-    key = jax.random.fold_in(rng_key, number)
-    point, rate = moves.langevin(key, start, target.log_likelihood, proposal, num_moves)
-    return _Block(point, moves.adapt(proposal.step_size, rate), rate)
+    correlation_target: Number,
+    moves_per_block: int,
+    max_blocks: int,
+) -> moves.Walk:
+    plan = moves.Plan(moves_per_block, max_blocks, correlation_target)
+    return moves.langevin(rng_key, start, target.log_likelihood, plan)
 
 
 def _reweight(state: SmcState, increments: PerParticle, distance: Scalar) -> SmcState:
