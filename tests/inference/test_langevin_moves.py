@@ -37,9 +37,10 @@ def skewed_likelihood(particles):
 def run(rng_key, start, likelihood_fn, step_size, root, *, is_patched=False):
     """Move 20 times; `is_patched` keeps a monkeypatched formula from meeting a cached one."""
     del is_patched
-    point = moves.evaluate(start, likelihood_fn)
     proposal = moves.Proposal(jnp.asarray(step_size), root)
-    return moves.langevin(rng_key, point, likelihood_fn, proposal, 20)
+    begin = moves.Start(start, start, proposal)
+    walk = moves.langevin(rng_key, begin, likelihood_fn, moves.Plan(20, 1, 0.0))
+    return walk.point, walk.acceptance / 20
 
 
 def move_gaussian(seed, start, **options):
@@ -219,3 +220,58 @@ def test_diagonal_information_stretches_each_parameter_by_itself():
     one, other = (moves.Proposal(jnp.ones(()), each) for each in (root, jnp.diag(root)))
     np.testing.assert_allclose(one.stretch(vectors), other.stretch(vectors))
     np.testing.assert_allclose(one.pull(vectors), other.pull(vectors))
+
+
+@functools.partial(jax.jit, static_argnames=("moves_per_block", "max_blocks"))
+def walk_in_blocks(rng_key, start, target, moves_per_block, max_blocks):
+    plan = moves.Plan(moves_per_block, max_blocks, target)
+    return moves.langevin(rng_key, start, gaussian_likelihood, plan)
+
+
+def literal_blocks(key, start, target, *, step_size=0.9, moves_per_block=3, max_blocks=4):
+    """Move in NumPy, with densities of proposals written down; the same draws."""
+
+    def drift(x, step):
+        slope = -(x - CENTRE) @ PRECISION - x
+        return x + step / 2 * slope @ ROOT_ROOT
+
+    def log_posterior(x):
+        return -((x - MEAN) @ np.linalg.inv(COVARIANCE) * (x - MEAN)).sum(axis=1) / 2
+
+    def log_proposal(x, origin, step):
+        gap = x - drift(origin, step)
+        return -(gap @ np.linalg.inv(step * ROOT_ROOT) * gap).sum(axis=1) / 2
+
+    x, rates = np.asarray(start), []
+    for block in range(max_blocks):
+        for each in jax.random.split(jax.random.fold_in(key, block), moves_per_block):
+            key_noise, key_accept = jax.random.split(each)
+            noise = np.asarray(jax.random.normal(key_noise, x.shape))
+            y = drift(x, step_size) + math.sqrt(step_size) * noise @ np.asarray(ROOT).T
+            ratio = log_posterior(y) - log_posterior(x)
+            ratio += log_proposal(x, y, step_size) - log_proposal(y, x, step_size)
+            is_accepted = np.log(np.asarray(jax.random.uniform(key_accept, (len(x),)))) < ratio
+            x = np.where(is_accepted[:, None], y, x)
+            rates.append(is_accepted.mean())
+        step_size *= math.exp(2.0 * (np.mean(rates[-moves_per_block:]) - 0.574))
+        found = [np.corrcoef(np.asarray(start)[:, i], x[:, i])[0, 1] for i in range(2)]
+        if np.mean(found) < target:
+            break
+    return x, step_size, rates, np.mean(found)
+
+
+ROOT_ROOT = np.asarray(ROOT @ ROOT.T)
+
+
+@pytest.mark.parametrize(("target", "num_blocks"), [(-2.0, 4), (0.9, 1), (0.2, 3)])
+def test_blocks_are_those_of_a_literal_loop(target, num_blocks):
+    """Step sizes follow each block, and the loop ends once particles have parted."""
+    key, begin = jax.random.key(8), jnp.asarray(gaussian_start(2)[:200])
+    start = moves.Start(begin, begin, moves.Proposal(jnp.asarray(0.9), ROOT))
+    walk = walk_in_blocks(key, start, target, moves_per_block=3, max_blocks=4)
+    particles, step_size, rates, correlation = literal_blocks(key, begin, target)
+    assert int(walk.num_moves) == len(rates) == 3 * num_blocks
+    np.testing.assert_allclose(walk.point.particles, particles, atol=1e-10)
+    assert float(walk.step_size) == pytest.approx(step_size, rel=1e-12)
+    assert float(walk.acceptance) == pytest.approx(sum(rates), rel=1e-12)
+    assert float(walk.correlation) == pytest.approx(correlation, rel=1e-10)

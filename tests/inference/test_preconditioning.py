@@ -64,10 +64,10 @@ ROOTS = {
 
 @jax.jit
 def move_block(rng_key, particles, target, step_size, root):
-    start = moves.evaluate(particles, target.log_likelihood)
-    proposal = moves.Proposal(step_size, root)
-    moved, rate = moves.langevin(rng_key, start, target.log_likelihood, proposal, MOVES_PER_BLOCK)
-    return moved.particles, moves.adapt(step_size, rate), rate
+    start = moves.Start(particles, particles, moves.Proposal(step_size, root))
+    plan = moves.Plan(MOVES_PER_BLOCK, 1, 0.0)
+    walk = moves.langevin(rng_key, start, target.log_likelihood, plan)
+    return walk.point.particles, walk.step_size, walk.acceptance / MOVES_PER_BLOCK
 
 
 def spread_after_moves(seed, num_particles, num_parameters, kind):

@@ -55,7 +55,7 @@ MOST_COMPILATIONS, MOST_EVALUATIONS = 21, 92
 MOST_BYTES = {
     ("gids", "gradient"): (152, 20.8),
     ("gids", "decision"): (30, 3.7),
-    ("coids", "gradient"): (254, 39.6),
+    ("coids", "gradient"): (5.9, 0.75),
     ("coids", "decision"): (30.5, 3.8),
 }
 

@@ -16,9 +16,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Bool, Int
 
 from cocobandits.types import (
     Matrix,
+    Number,
     Parameters,
     Particles,
     PerParticle,
@@ -65,6 +67,42 @@ class Point(NamedTuple):
         return self.log_density + 0.5 * jnp.sum(self.particles**2, axis=1)
 
 
+class Start(NamedTuple):
+    """Copies of ancestors, where they start to move, and how."""
+
+    ancestors: Particles
+    particles: Particles
+    proposal: Proposal
+
+
+class Plan(NamedTuple):
+    """How long to move: blocks of so many moves, after each of which copies may have parted."""
+
+    moves_per_block: int
+    max_blocks: int
+    correlation_target: Number
+
+
+class Walk(NamedTuple):
+    """Particles on their way.
+
+    Attributes:
+        point: where they are.
+        step_size: adapted after each block.
+        num_moves: of every particle; -1 before the start is evaluated.
+        acceptance: the acceptance rates of all moves, added up.
+        looked_at: the same when the last block ended.
+        correlation: of the particles with their ancestors when the last block ended.
+    """
+
+    point: Point
+    step_size: Scalar
+    num_moves: Int[Array, ""]
+    acceptance: Scalar
+    looked_at: Scalar
+    correlation: Scalar
+
+
 def evaluate(particles: Particles, likelihood_fn: LikelihoodFn) -> Point:
     """Compute prior times likelihood; the prior is N(0, I) for every model."""
     value, gradient = likelihood_fn(particles)
@@ -81,27 +119,65 @@ def information_root(information: Matrix | Parameters) -> Matrix | Parameters:
     return solve_triangular(factor, identity, lower=True).T
 
 
-def langevin(
-    rng_key: RngKey, start: Point, likelihood_fn: LikelihoodFn, proposal: Proposal, num_moves: int
-) -> tuple[Point, Scalar]:
-    """Move every particle `num_moves` times; return them and the mean acceptance rate."""
+def langevin(rng_key: RngKey, start: Start, likelihood_fn: LikelihoodFn, plan: Plan) -> Walk:
+    """Move every particle in blocks until copies have parted or the budget is spent.
 
-    def move(point: Point, key: RngKey) -> tuple[Point, Scalar]:
-        key_noise, key_accept = jax.random.split(key)
-        noise = jax.random.normal(key_noise, point.particles.shape)
-        candidate = evaluate(_propose(point, noise, proposal), likelihood_fn)
-        log_ratio = _log_ratio(point, candidate, noise, proposal)
-        # A proposal whose density is not a number compares false and is rejected.
-        is_accepted = jnp.log(jax.random.uniform(key_accept, log_ratio.shape)) < log_ratio
-        chosen = Point(
-            jnp.where(is_accepted[:, None], candidate.particles, point.particles),
-            jnp.where(is_accepted, candidate.log_density, point.log_density),
-            jnp.where(is_accepted[:, None], candidate.gradient, point.gradient),
+    The start is evaluated by the first turn of the same loop, as a proposal that is accepted: then
+    the gradient is compiled once.
+    """
+    length = plan.moves_per_block
+
+    def turn(walk: Walk) -> Walk:
+        is_start = walk.num_moves < 0
+        block, position = jnp.divmod(jnp.maximum(walk.num_moves, 0), length)
+        key = jax.random.split(jax.random.fold_in(rng_key, block), length)[position]
+        now = start.proposal._replace(step_size=walk.step_size)
+        point, rate = _moved(key, walk.point, is_start, likelihood_fn, now)
+        num_moves = walk.num_moves + 1
+        walk = walk._replace(point=point, num_moves=num_moves, acceptance=walk.acceptance + rate)
+        return jax.lax.cond((num_moves % length == 0) & ~is_start, look, lambda same: same, walk)
+
+    def look(walk: Walk) -> Walk:
+        rate = (walk.acceptance - walk.looked_at) / length
+        return walk._replace(
+            step_size=adapt(walk.step_size, rate),
+            correlation=start_correlation(start.ancestors, walk.point.particles),
+            looked_at=walk.acceptance,
         )
-        return chosen, jnp.mean(is_accepted, dtype=float)
 
-    last, acceptance = jax.lax.scan(move, start, jax.random.split(rng_key, num_moves))
-    return last, jnp.mean(acceptance)
+    def is_on(walk: Walk) -> Bool[Array, ""]:
+        is_left = walk.num_moves < plan.max_blocks * length
+        return is_left & ~(walk.correlation < plan.correlation_target)
+
+    zero = jnp.zeros(())
+    particles = start.particles
+    blank = Point(particles, jnp.zeros(len(particles)), jnp.zeros_like(particles))
+    count = jnp.full((), -1, dtype=int)
+    first = Walk(blank, start.proposal.step_size, count, zero, zero, jnp.full((), jnp.inf))
+    return jax.lax.while_loop(is_on, turn, first)
+
+
+def _moved(
+    rng_key: RngKey,
+    point: Point,
+    is_start: Bool[Array, ""],
+    likelihood_fn: LikelihoodFn,
+    proposal: Proposal,
+) -> tuple[Point, Scalar]:
+    """Move once, or evaluate the start, which is accepted; also return the acceptance rate."""
+    key_noise, key_accept = jax.random.split(rng_key)
+    noise = jnp.where(is_start, 0.0, jax.random.normal(key_noise, point.particles.shape))
+    candidate = evaluate(_propose(point, noise, proposal), likelihood_fn)
+    log_ratio = _log_ratio(point, candidate, noise, proposal)
+    # A proposal whose density is not a number compares false and is rejected.
+    is_accepted = jnp.log(jax.random.uniform(key_accept, log_ratio.shape)) < log_ratio
+    is_next = is_accepted | is_start
+    chosen = Point(
+        jnp.where(is_next[:, None], candidate.particles, point.particles),
+        jnp.where(is_next, candidate.log_density, point.log_density),
+        jnp.where(is_next[:, None], candidate.gradient, point.gradient),
+    )
+    return chosen, jnp.where(is_start, 0.0, jnp.mean(is_accepted, dtype=float))
 
 
 def adapt(step_size: Scalar, acceptance_rate: Scalar) -> Scalar:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, ArrayLike, Bool, Int
+from jaxtyping import Array, Float, Int
 
 from cocobandits.checks import check_numbers, check_whole
 from cocobandits.errors import ConfigurationError, NumericalError
@@ -36,8 +36,6 @@ from cocobandits.types import (
     RngKey,
     Scalar,
 )
-
-IncrementFn = Callable[[Particles], PerParticle]
 
 _HOPELESS = -1e300
 # From the prior the whole likelihood is ahead: many short stages give a better evidence than few
@@ -179,7 +177,8 @@ class _Stage(NamedTuple):
 
     state: SmcState
     ancestors: Ancestors
-    acceptance_rates: list[float]
+    acceptance: float
+    num_moves: int
     start_correlation: float
 
 
@@ -201,14 +200,6 @@ class _Resampled(NamedTuple):
     ancestors: Ancestors
 
 
-class _Block(NamedTuple):
-    """Particles after a block of moves, with what the next one needs to know."""
-
-    point: moves.Point
-    step_size: Scalar
-    acceptance_rate: Scalar
-
-
 def init(rng_key: RngKey, num_parameters: int, config: SmcConfig) -> SmcState:
     """Draw particles from the prior N(0, I)."""
     return _drawn(rng_key, config.first_step_size, (config.num_particles, num_parameters))
@@ -225,8 +216,12 @@ def step(
     after, info = reweigh(state, path, data)
     if not is_due(after, info, config):
         return after, info
-    increment_fn = partial(_increments, path, path.ends(data))
-    after, moved = _rejuvenate(rng_key, state, _Bridge.to_end(path, data), increment_fn, config)
+    ends = path.ends(data)
+
+    def follow(now: SmcState) -> _Reweighed:
+        return _reweighed(now, path, ends)
+
+    after, moved = _rejuvenate(rng_key, state, _Bridge.to_end(path, data), follow, config)
     return after, moved._replace(ess=info.ess)
 
 
@@ -240,15 +235,14 @@ def anneal(
     """
     start_key, stage_key = jax.random.split(rng_key)
     start, end = init(start_key, num_parameters, config), _Bridge.to_end(path, data)
-    increment_fn = partial(_whole, end)
-    after, info = _followed(start, increment_fn(start.particles))
+    after, info = _followed(start, _annealed(start, end))
     threshold = max(config.stage_threshold, _ANNEALING_THRESHOLD)
     if info.ess >= threshold * config.num_particles:
         return after, info
     stages = replace(
         config, ess_threshold=max(config.ess_threshold, threshold), stage_threshold=threshold
     )
-    after, moved = _rejuvenate(stage_key, start, end, increment_fn, stages)
+    after, moved = _rejuvenate(stage_key, start, end, partial(_annealed, end=end), stages)
     return after, moved._replace(ess=info.ess)
 
 
@@ -258,7 +252,7 @@ def reweigh(state: SmcState, path: Path, data: Any) -> tuple[SmcState, SmcInfo]:
     Raises:
         NumericalError: no particle can explain the change.
     """
-    return _followed(state, _increments(path, path.ends(data), state.particles))
+    return _followed(state, _reweighed(state, path, path.ends(data)))
 
 
 def is_due(state: SmcState, info: SmcInfo, config: SmcConfig) -> bool:
@@ -268,29 +262,28 @@ def is_due(state: SmcState, info: SmcInfo, config: SmcConfig) -> bool:
     return info.ess < config.ess_threshold * config.num_particles
 
 
-def _followed(state: SmcState, increments: PerParticle) -> tuple[SmcState, SmcInfo]:
-    """Go all the way; raise if no particle can follow."""
-    after, ess, is_possible = _reweighed(state, increments)
+def _followed(state: SmcState, reweighed: "_Reweighed") -> tuple[SmcState, SmcInfo]:
+    """Describe the step; raise if no particle can follow."""
+    ess, increment, is_possible = np.asarray(reweighed.summary).tolist()
     if not is_possible:
         raise NumericalError(
             "Expected a finite likelihood under some particle; got none. Check that the reward "
             "range and noise of the study fit the rewards."
         )
-    increment = float(after.log_evidence) - float(state.log_evidence)
-    return after, SmcInfo.without_moves(float(ess), increment, len(state.particles))
+    return reweighed.state, SmcInfo.without_moves(ess, increment, len(state.particles))
 
 
 def _rejuvenate(
-    rng_key: RngKey, start: SmcState, end: _Bridge, increment_fn: IncrementFn, config: SmcConfig
+    rng_key: RngKey, start: SmcState, end: _Bridge, follow_fn: "FollowFn", config: SmcConfig
 ) -> tuple[SmcState, SmcInfo]:
     """Reweight, resample and move in as many stages as the target ESS asks for."""
     state, temperature = start, 0.0
     target_ess = config.stage_threshold * config.num_particles
     lineage = np.arange(config.num_particles)
     ladder: list[float] = []
-    rates: list[float] = []
+    acceptance, num_moves = 0.0, 0
     while temperature < 1:
-        increments = increment_fn(state.particles)
+        increments = follow_fn(state).increments
         resampled = _resample(rng_key, state, increments, temperature, target_ess)
         reached, rng_key = float(resampled.temperature), resampled.keys.next_stage
         if not reached > temperature:
@@ -302,13 +295,13 @@ def _rejuvenate(
         state, temperature = stage.state, reached
         lineage = lineage[np.asarray(stage.ancestors)]
         ladder.append(temperature)
-        rates += stage.acceptance_rates
+        acceptance, num_moves = acceptance + stage.acceptance, num_moves + stage.num_moves
     return state, SmcInfo(
         math.nan,
         float(state.log_evidence) - float(start.log_evidence),
         tuple(ladder),
-        sum(rates) / len(rates),
-        config.moves_per_block * len(rates),
+        acceptance / num_moves,
+        num_moves,
         len(set(lineage.tolist())),
         stage.start_correlation,
     )
@@ -317,22 +310,20 @@ def _rejuvenate(
 def _move(resampled: _Resampled, target: _Bridge, config: SmcConfig) -> _Stage:
     """Move in blocks until the copies have parted or the budget is spent."""
     keys, state = resampled.keys, resampled.state
-    start = state.particles
-    root = _root(start, target)
-    point = _evaluate(_interweave(keys.first, start, target.path), target)
-    step_size, correlation = state.step_size, 1.0
-    rates: list[float] = []
-    for number in range(config.max_blocks):
-        proposal = moves.Proposal(step_size, root)
-        block = _move_block(keys.move, number, point, target, proposal, config.moves_per_block)
-        point, step_size = block.point, block.step_size
-        rates.append(float(block.acceptance_rate))
-        correlation = float(moves.start_correlation(start, point.particles))
-        if correlation < config.correlation_target:
-            break
-    particles = _interweave(keys.last, point.particles, target.path)
-    moved = state._replace(particles=particles, step_size=step_size)
-    return _Stage(moved, resampled.ancestors, rates, correlation)
+    proposal = moves.Proposal(state.step_size, _root(state.particles, target))
+    first = _interweave(keys.first, state.particles, target.path)
+    walk = _walk(
+        keys.move,
+        moves.Start(state.particles, first, proposal),
+        target,
+        config.correlation_target,
+        config.moves_per_block,
+        config.max_blocks,
+    )
+    particles = _interweave(keys.last, walk.point.particles, target.path)
+    moved = state._replace(particles=particles, step_size=walk.step_size)
+    summary = float(walk.acceptance), int(walk.num_moves), float(walk.correlation)
+    return _Stage(moved, resampled.ancestors, *summary)
 
 
 @partial(jax.jit, static_argnames="shape")
@@ -347,35 +338,41 @@ def _drawn(rng_key: RngKey, step_size: Number, shape: tuple[int, int]) -> SmcSta
     )
 
 
+class _Reweighed(NamedTuple):
+    """Particles that followed a change by weights alone.
+
+    The summary has all that the host needs, in one array: the effective sample size, the increment
+    of the log-evidence, and whether any particle can follow.
+    """
+
+    state: SmcState
+    increments: PerParticle
+    summary: Float[Array, " 3"]
+
+
+FollowFn = Callable[[SmcState], _Reweighed]
+
+
 @jax.jit
-def _increments(path: Path, ends: Any, particles: Particles) -> PerParticle:
-    return _finite(path.increment(particles, ends))
-
-
-def _whole(end: _Bridge, particles: Particles) -> PerParticle:
-    """Evaluate the log-likelihood at the end of a path, where that at its start is zero."""
-    # By the function that moves use as well: nothing large is compiled for this alone.
-    return _likelihoods(_evaluate(particles, end))
+def _reweighed(state: SmcState, path: Path, ends: Any) -> _Reweighed:
+    """Go all the way."""
+    return _follow(state, path.increment(state.particles, ends))
 
 
 @jax.jit
-def _likelihoods(point: moves.Point) -> PerParticle:
-    return _finite(point.log_likelihood)
+def _annealed(state: SmcState, end: _Bridge) -> _Reweighed:
+    """Go all the way along a path whose log-likelihood is zero at its start."""
+    return _follow(state, end.log_likelihood(state.particles)[0])
 
 
-def _finite(increments: PerParticle) -> PerParticle:
+def _follow(state: SmcState, increments: PerParticle) -> _Reweighed:
     # A particle that cannot explain a reward loses all weight; finite, since 0 · ∞ is not a number.
-    return jnp.maximum(jnp.where(jnp.isnan(increments), _HOPELESS, increments), _HOPELESS)
-
-
-@jax.jit
-def _reweighed(
-    state: SmcState, increments: PerParticle
-) -> tuple[SmcState, Scalar, Bool[Array, ""]]:
-    """Go all the way; also the effective sample size, and whether any particle can follow."""
+    increments = jnp.maximum(jnp.where(jnp.isnan(increments), _HOPELESS, increments), _HOPELESS)
     after = _reweight(state, increments, jnp.ones(()))
     ess = weights.effective_sample_size(after.log_weights)
-    return after, ess, jnp.any(increments > _HOPELESS)
+    increment = after.log_evidence - state.log_evidence
+    is_possible = jnp.any(increments > _HOPELESS).astype(float)
+    return _Reweighed(after, increments, jnp.stack([ess, increment, is_possible]))
 
 
 @jax.jit
@@ -412,23 +409,17 @@ def _interweave(rng_key: RngKey, particles: Particles, path: Path) -> Particles:
     return path.interweave(rng_key, particles)
 
 
-@jax.jit
-def _evaluate(particles: Particles, target: _Bridge) -> moves.Point:
-    return moves.evaluate(particles, target.log_likelihood)
-
-
-@partial(jax.jit, static_argnames="num_moves")
-def _move_block(  # noqa: PLR0913, PLR0917 - one compiled function instead of five
+@partial(jax.jit, static_argnames=("moves_per_block", "max_blocks"))
+def _walk(  # noqa: PLR0913, PLR0917 - one compiled function instead of three
     rng_key: RngKey,
-    number: Int[ArrayLike, ""],
-    start: moves.Point,
+    start: moves.Start,
     target: _Bridge,
-    proposal: moves.Proposal,
-    num_moves: int,
-) -> _Block:
-    key = jax.random.fold_in(rng_key, number)
-    point, rate = moves.langevin(key, start, target.log_likelihood, proposal, num_moves)
-    return _Block(point, moves.adapt(proposal.step_size, rate), rate)
+    correlation_target: Number,
+    moves_per_block: int,
+    max_blocks: int,
+) -> moves.Walk:
+    plan = moves.Plan(moves_per_block, max_blocks, correlation_target)
+    return moves.langevin(rng_key, start, target.log_likelihood, plan)
 
 
 def _reweight(state: SmcState, increments: PerParticle, distance: Scalar) -> SmcState:

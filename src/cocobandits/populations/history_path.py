@@ -37,8 +37,7 @@ class HistoryPath:
 
     def ends(self, change: Change) -> Ends:
         """Read the user before and after the change: other users do not count."""
-        context, before = change.table.of(change.user)
-        return Ends(context, before, change.context, change.statistics)
+        return Ends(*change.before, change.context, change.statistics)
 
     def increment(self, particles: Particles, ends: Ends) -> PerParticle:
         """Compute the log-likelihood at temperature 1 minus that at temperature 0."""

@@ -4,7 +4,7 @@ A change is a path from the users as they were (temperature 0) to the users as t
 (temperature 1), or to these from nothing; `rows` lists the terms of a sum over users along it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -125,9 +125,9 @@ class Added(NamedTuple):
     reward: Scalar
 
     @classmethod
-    def of(cls, arm: int = -1, reward: float = 0.0) -> "Added":
+    def of(cls, arm: Int[ArrayLike, ""] = -1, reward: Float[ArrayLike, ""] = 0.0) -> "Added":
         """Turn plain numbers into arrays."""
-        return cls(jnp.asarray(arm), jnp.asarray(reward, dtype=float))
+        return cls(jnp.asarray(arm, dtype=int), jnp.asarray(reward, dtype=float))
 
 
 class Change(NamedTuple):
@@ -138,6 +138,7 @@ class Change(NamedTuple):
         user: the number of the one who changes.
         statistics, context: of that user afterwards.
         added: the reward that was added, if the change is one.
+        before: context and statistics of that user before the change.
         starts_empty: whether the path starts where no user has rewards.
     """
 
@@ -146,6 +147,7 @@ class Change(NamedTuple):
     statistics: Statistics
     context: PossibleContext
     added: Added
+    before: tuple[PossibleContext, Statistics]
     starts_empty: Bool[Array, ""]
 
     @classmethod
@@ -157,11 +159,8 @@ class Change(NamedTuple):
         context: PossibleContext | None = None,
     ) -> "Change":
         """Describe what becomes of a user; the context stays unless another is given."""
-        if context is not None:
-            table = table.fitting(context)
-        number = jnp.asarray(user)
-        now = table.of(number)[0] if context is None else table._as_row(context)
-        return cls(table, number, statistics, now, Added.of(), jnp.asarray(False))
+        table = table if context is None else table.fitting(context)
+        return cls(table, *_replaced(table, user, statistics, context))
 
     @classmethod
     def from_nothing(cls, table: UserTable) -> "Change":
@@ -178,8 +177,8 @@ class Change(NamedTuple):
         context: PossibleContext | None = None,
     ) -> "Change":
         """Describe one further reward of a user; the context stays unless another is given."""
-        after = table.of(user)[1].add(arm, reward)
-        return cls.of(table, user, after, context)._replace(added=Added.of(arm, reward))
+        table = table if context is None else table.fitting(context)
+        return cls(table, *_added(table, user, arm, reward, context))
 
     @property
     def is_removal(self) -> bool:
@@ -189,7 +188,7 @@ class Change(NamedTuple):
         """
         if int(self.added.arm) >= 0:
             return False
-        context, before = self.table.of(self.user)
+        context, before = self.before
         added = np.asarray(self.statistics.count) - np.asarray(before.count)
         after = self.context, *self.statistics
         is_other = not all(map(np.array_equal, (context, *before), after))
@@ -225,3 +224,31 @@ class Change(NamedTuple):
             ),
             end + 1,
         )
+
+
+# Compiled, and without the table, which would be copied.
+@jax.jit
+def _replaced(
+    table: UserTable,
+    user: Int[ArrayLike, ""],
+    statistics: Statistics,
+    context: PossibleContext | None,
+) -> tuple[Any, ...]:
+    before = table.of(user)
+    after = before[0] if context is None else table._as_row(context)
+    starts_empty = jnp.asarray(False)
+    return jnp.asarray(user, dtype=int), statistics, after, Added.of(), before, starts_empty
+
+
+@jax.jit
+def _added(
+    table: UserTable,
+    user: Int[ArrayLike, ""],
+    arm: Int[ArrayLike, ""],
+    reward: Float[ArrayLike, ""],
+    context: PossibleContext | None,
+) -> tuple[Any, ...]:
+    statistics = table.of(user)[1]._shift(arm, 1.0, reward)
+    change = _replaced(table, user, statistics, context)
+    number, after, place, _, before, starts_empty = change
+    return number, after, place, Added.of(arm, reward), before, starts_empty

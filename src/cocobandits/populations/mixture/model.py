@@ -25,6 +25,11 @@ from cocobandits.populations.mixture.belief import MixtureBelief
 from cocobandits.populations.mixture.beta_arms import BetaArms, beta_log_evidence, count_outcomes
 from cocobandits.populations.mixture.config import MixtureConfig
 from cocobandits.populations.mixture.factors import FactorArms, gaussian_rows
+from cocobandits.populations.mixture.likelihood import (
+    CHUNK_USERS,
+    Coefficients,
+    log_likelihood_and_slopes,
+)
 from cocobandits.populations.mixture.population import LOGITS, PULLS, SPREAD, Layout, Population
 from cocobandits.types import (
     Context,
@@ -151,6 +156,8 @@ class MixtureModel(PopulationModel):
         self, particles: Particles, rows: UserRows
     ) -> tuple[PerParticle, Particles]:
         """Sum over users, a handful at a time, in the coefficients; then in the parameters."""
+        if self.config.rewards == "gaussian":
+            return self._closed_form(particles, rows)
         table = _Table.of(rows, self._terms(rows.contexts))
 
         def sum_block(block: Particles) -> tuple[PerParticle, Particles]:
@@ -169,6 +176,20 @@ class MixtureModel(PopulationModel):
             return values, pull_back(slopes)[0]
 
         size = table.chunk_size * self.config.num_components * self.num_arms
+        return in_blocks(sum_block, particles, max(1, _BLOCK_NUMBERS // size))
+
+    def _closed_form(self, particles: Particles, rows: UserRows) -> tuple[PerParticle, Particles]:
+        terms = self._terms(rows.contexts)
+
+        def coefficients(columns: Float[Array, "parameter particle"]) -> Coefficients:
+            return Coefficients.of(self.layout.population(columns))
+
+        def sum_block(block: Particles) -> tuple[PerParticle, Particles]:
+            exact, pull_back = jax.vjp(coefficients, block.T)
+            values, slopes = log_likelihood_and_slopes(exact, rows, terms, self.config.dtype)
+            return values, pull_back(slopes)[0].T
+
+        size = CHUNK_USERS * self.config.num_components * self.config.num_arms
         return in_blocks(sum_block, particles, max(1, _BLOCK_NUMBERS // size))
 
     def information(self, particles: Particles, rows: UserRows) -> Matrix | Parameters:

@@ -149,23 +149,27 @@ class Layout:
             [np.full(self.num_shared, free), np.tile(block, config.num_arms)]
         ).astype(int)
 
-    def scales(self, hyper: Float[Array, " hyper"]) -> Float[Array, " hyper"]:
+    def scales(self, hyper: Float[Array, "hyper *particle"]) -> Float[Array, "hyper *particle"]:
         """Undo the whitening of the scales: median · exp(deviation · parameter)."""
-        medians, deviations = self._hyper_prior
-        return jnp.asarray(medians) * jnp.exp(jnp.asarray(deviations) * hyper)
+        medians, deviations = (_lifted(part, hyper.ndim) for part in self._hyper_prior)
+        return medians * jnp.exp(deviations * hyper)
 
-    def population(self, parameters: Parameters) -> Population:
-        """Scale the coefficients and add up their parts."""
-        config = self.config
+    def population(self, parameters: Float[Array, "parameter *particle"]) -> Population:
+        """Scale the coefficients and add up their parts.
+
+        Of one particle, or of many: they are the last axis then, of the parameters and of all that
+        is returned.
+        """
+        config, ndim = self.config, parameters.ndim
         shared = _split(parameters[: self.num_shared], self.shared_shapes)
-        blocks = parameters[self.num_shared :].reshape(config.num_arms, self.num_per_arm)
-        arm = jax.vmap(lambda block: _split(block, self.arm_shapes))(blocks)
+        each = (config.num_arms, self.num_per_arm, *parameters.shape[1:])
+        arm = _split(parameters[self.num_shared :].reshape(each), self.arm_shapes, axis=1)
         scales = self.scales(shared["hyper"])
         of_term = scales[1:][self._feature_of_term()]
-        line = jnp.concatenate([jnp.array([_BASE]), of_term])
+        line = jnp.concatenate([jnp.full_like(scales[:1], _BASE), of_term])
         own = jnp.concatenate([scales[:1], _OWN_SLOPE * of_term])
         log_spread = (
-            _SPREAD_DEVIATION * shared["spread"][0]
+            _SPREAD_DEVIATION * shared["spread"][None]
             + _COMPONENT_SPREAD * shared["component_spread"][:, None]
             + _ARM_SPREAD * arm["arm_spread"][None, :, 0]
         )
@@ -173,15 +177,15 @@ class Layout:
             config.num_terms, _STICK_SLOPE / math.sqrt(max(len(config.features), 1))
         )
         stick_scales[0] = _STICK
-        sticks = jnp.asarray(stick_scales)[None, :] * shared["sticks"]
+        sticks = _lifted(stick_scales, ndim)[None] * shared["sticks"]
         return Population(
-            sticks.at[:, 0].add(_STICK_SHIFT * shared["shift"][0]),
+            sticks.at[:, 0].add(_STICK_SHIFT * shared["shift"]),
             arm["line"],
             line,
             arm["own"],
             own,
             SPREAD * jnp.exp(log_spread),
-            scales[-1] * arm["loadings"],
+            scales[-1][None, None, None, None] * arm["loadings"],
             self._noise(shared["noise"]),
         )
 
@@ -229,11 +233,11 @@ class Layout:
         )
         return np.array(medians), np.array(deviations)
 
-    def _noise(self, whitened: Float[Array, " noise"]) -> Scalar:
+    def _noise(self, whitened: Float[Array, "noise *particle"]) -> Float[Array, "*particle"]:
         config = self.config
         median = jnp.asarray(config.reward_noise)
         if not config.is_noise_learned:
-            return median
+            return jnp.broadcast_to(median, whitened.shape[1:])
         learned = median * jnp.exp(config.noise_deviation * whitened[0])
         return floored_noise(learned, config.mean_range)
 
@@ -248,10 +252,18 @@ def _times(rows: Array, scales: Array) -> Array:
     return rows * scales.reshape((1,) * (rows.ndim - 1) + (-1,))
 
 
-def _split(vector: Array, shapes: dict[str, tuple[int, ...]]) -> dict[str, Array]:
+def _lifted(vector: "np.ndarray", ndim: int) -> Array:
+    """Append axes of length one."""
+    return jnp.asarray(vector.reshape(-1, *(1,) * (ndim - 1)))
+
+
+def _split(array: Array, shapes: dict[str, tuple[int, ...]], axis: int = 0) -> dict[str, Array]:
+    """Cut one axis into parts, and give each its shape."""
     parts, start = {}, 0
+    before, after = array.shape[:axis], array.shape[axis + 1 :]
     for name, shape in shapes.items():
-        size = math.prod(shape)
-        parts[name] = vector[start : start + size].reshape(shape)
-        start += size
+        end = start + math.prod(shape)
+        part = jax.lax.slice_in_dim(array, start, end, axis=axis)
+        parts[name] = part.reshape(*before, *shape, *after)
+        start = end
     return parts
