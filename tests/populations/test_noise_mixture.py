@@ -44,7 +44,7 @@ evidences = jax.jit(
     lambda model, *user: jax.vmap(model.log_evidence, (0, None, None))(*user), static_argnums=0
 )
 learn = jax.jit(lambda belief, statistics: belief.condition(statistics))
-among = jax.jit(lambda belief, arms: belief.among(arms))
+among = jax.jit(lambda belief, is_eligible: belief.among(is_eligible))
 
 
 @jax.jit
@@ -106,7 +106,7 @@ def test_average_is_the_sum_over_particles(spread, tolerance):
 
 
 def test_average_over_some_arms_is_the_sum_over_particles():
-    arms = jnp.array([0, 2])
+    arms = jnp.array([True, False, True])
     average_of_two = among(
         average(learning_model(), particles(), LOG_WEIGHTS, CONTEXT, EARLY), arms
     )
