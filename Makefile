@@ -55,8 +55,8 @@ bench: setup ## Measure speed, memory and growth; one to two hours, less with ON
 	$(BIN)/pytest -o addopts= --benchmark-only benchmarks $(if $(QUICK),--quick,--benchmark-json benchmarks/results.json) $(if $(ONLY),-k "$(ONLY)")
 	$(if $(QUICK),,$(BIN)/python benchmarks/page.py)
 
-versions: setup ## Compare the processor time of a warm run with another commit: BASE=HEAD~1
-	PYTHONPATH=tests $(BIN)/python benchmarks/versions.py $(if $(BASE),--base $(BASE))
+versions: setup ## Compare the processor time of a warm run with another commit: BASE=HEAD~1; its regret with SEEDS=10
+	PYTHONPATH=tests $(BIN)/python benchmarks/versions.py $(if $(BASE),--base $(BASE)) $(if $(SEEDS),--seeds $(SEEDS))
 
 check: setup ## Format check, lint, types, layers contract
 	$(BIN)/ruff format --check .
