@@ -93,6 +93,11 @@ def as_shares(predictive: Float[Array, "row value"]) -> Float[Array, "row value"
     return predictive / total.astype(predictive.dtype)
 
 
+def log_positive(values: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Compute logarithms, zero counting as the smallest number of the precision."""
+    return jnp.log(jnp.maximum(values, jnp.finfo(values.dtype).tiny))
+
+
 def best_mixture(regret: ArmVector, gain: ArmVector) -> ArmVector:
     """Find the probabilities π that minimise the information ratio (π·regret)² / (π·gain).
 

@@ -27,8 +27,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average
@@ -42,11 +42,11 @@ from cocobandits.policies.coco.acquisition import (
     UserReadings,
     as_shares,
     best_mixture,
+    log_positive,
 )
 from cocobandits.populations.base import Belief
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Rewards, Scalar
 
-_TINY = float(np.finfo(float).tiny)
 # What each particle expects of the next reward of every arm.
 Predictions = Float[Array, "*particle arm value"]
 Means = Float[Array, "*particle arm"]
@@ -183,8 +183,9 @@ def sum_of_largest(curves: Float[Array, "*particle other arm value"]) -> Means:
     ends of that step are d and d', the largest lies d d' / 2(d + d') below its chord on average;
     sums of what is smooth elsewhere make up for (d + d') / 12 of that.
     """
+    # By number, not by comparing: a compiler may compute a curve twice, and round it in two ways.
+    is_top = jax.nn.one_hot(jnp.argmax(curves, axis=-3), curves.shape[-3], axis=-3, dtype=bool)
     top = jnp.max(curves, axis=-3)
-    is_top = curves >= top[..., None, :, :]
     left, right = curves[..., :-1], curves[..., 1:]
 
     def at_other_end(curve: Array, is_chosen: Array) -> Array:
@@ -218,5 +219,5 @@ def _divergence(
     actual: Float[Array, "..."], reference: Float[Array, "..."], axes: tuple[int, ...]
 ) -> Float[Array, "..."]:
     """Compute Σ p log(p/q); rounding may leave it slightly negative."""
-    ratio = jnp.log(jnp.maximum(actual, _TINY)) - jnp.log(jnp.maximum(reference, _TINY))
+    ratio = log_positive(actual) - log_positive(reference)
     return jnp.maximum(jnp.sum(actual * ratio, axis=axes), 0.0)

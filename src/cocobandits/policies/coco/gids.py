@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from cocobandits.inference.weights import average, entropy
@@ -22,11 +21,10 @@ from cocobandits.policies.coco.acquisition import (
     UserReadings,
     as_shares,
     best_mixture,
+    log_positive,
 )
 from cocobandits.populations.base import Belief
 from cocobandits.types import ArmValues, ArmVector, LogWeights, Rewards, Scalar
-
-_TINY = float(np.finfo(float).tiny)
 
 
 class GidsReading(NamedTuple):
@@ -67,7 +65,7 @@ class GlobalInformationDirectedSampling(Acquisition):
         """Compute H(w) - E_{r|s}[H(w | r)] for one arm and every particle s, floored at zero."""
 
         def entropy_after(density: Float[Array, " particle"]) -> Scalar:
-            return entropy(log_weights + jnp.log(jnp.maximum(density, _TINY)))
+            return entropy(log_weights + log_positive(density))
 
         after = jax.vmap(entropy_after)(predictive.T)
         return jnp.maximum(entropy(log_weights) - as_shares(predictive) @ after, 0.0)
