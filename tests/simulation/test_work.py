@@ -48,7 +48,7 @@ for seed in (0, 1):
     counts.append({"compilations": len(compiled) - before, "evaluations": evaluations})
 print(json.dumps(counts))
 """
-MOST_COMPILATIONS, MOST_EVALUATIONS = 21, 92
+MOST_COMPILATIONS, MOST_EVALUATIONS = 16, 92
 # Megabytes read and written, and held, with the body of every loop counted once: tables are of one
 # block of particles, and users with rewards of all arms are of all particles. Of a choice, as that
 # between all arms and some, both sides are counted.
