@@ -1,7 +1,7 @@
 """Array aliases with the axis names used everywhere.
 
 One list of axes: particle, parameter, mode, cell, arm, feature, term, component, coefficient,
-user, value, draw, point, source, type, node. A name in an annotation is a claim that the tests
+user, value, draw, point, source, node. A name in an annotation is a claim that the tests
 check at run time.
 """
 

@@ -21,9 +21,9 @@ from cocobandits import (
 )
 from cocobandits.environments.registry import find_environment
 from cocobandits.experiments.suites import Suite
+from cocobandits.policies import plain
 from cocobandits.policies.coco.descriptions import Learner, PaperLearner
 from cocobandits.policies.description import PolicySettings
-from cocobandits.policies.plain import ChanceMixture, ConditionalMixture
 from cocobandits.policies.registry import find_policy
 from cocobandits.runs.pool import Source, fill, plan
 from cocobandits.runs.store import StoredCell, open_folder, read_folder
@@ -32,7 +32,9 @@ from golden.runs import ResumedRun, SimulatedRun
 from golden.scenarios import Plain, Scenario
 
 _REWARDS = {"gaussian": Gaussian, "bounded": Bounded, "bernoulli": Bernoulli}
-_TRUTH = {"gaussian": ConditionalMixture, "bernoulli": ChanceMixture}
+# Of commits before and after it got this name.
+BetaMixture: Any = getattr(plain, "BetaMixture", None) or plain.ChanceMixture
+_TRUTH = {"gaussian": plain.ConditionalMixture, "bernoulli": BetaMixture}
 
 
 def open_study(scenario: Scenario) -> Study:

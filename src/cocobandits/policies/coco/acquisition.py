@@ -95,7 +95,8 @@ def as_shares(predictive: Float[Array, "row value"]) -> Float[Array, "row value"
 
 def log_positive(values: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Compute logarithms, zero counting as the smallest number of the precision."""
-    return jnp.log(jnp.maximum(values, jnp.finfo(values.dtype).tiny))
+    tiny = jnp.finfo(values.dtype).tiny  # type: ignore[no-untyped-call]
+    return jnp.log(jnp.maximum(values, tiny))
 
 
 def best_mixture(regret: ArmVector, gain: ArmVector) -> ArmVector:
