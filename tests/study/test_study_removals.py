@@ -54,7 +54,7 @@ def assert_fresh(log_evidences) -> None:
 
 def mistyped(seed=2) -> Study:
     (user, arm, right), *others = REWARDS
-    study = make_study([(user, arm, 1e5), *others], seed)
+    study = make_study([(user, arm, 1e3), *others], seed)
     study.correct("o0", right)
     return study
 
