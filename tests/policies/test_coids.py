@@ -18,7 +18,7 @@ from cocobandits.errors import ConfigurationError
 from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.policies.base import Problem
 from cocobandits.policies.coco.acquisition import UserReadings, best_mixture
-from cocobandits.policies.coco.coids import CoInformationDirectedSampling, Outlook
+from cocobandits.policies.coco.coids import CoInformationDirectedSampling, Outlook, greedy
 from cocobandits.policies.coco.policy import CocoPolicy
 from cocobandits.populations.log_density import Axis, LogDensityConfig, LogDensityModel
 from cocobandits.users.statistics import Statistics
@@ -103,6 +103,12 @@ def test_informations_match_enumeration(seed):
     np.testing.assert_allclose(found.about_population, about_population, atol=1e-12)
     np.testing.assert_allclose(found.regret, share_of(log_weights) @ table.regret, rtol=1e-12)
     assert min(about_person.min(), about_population.min()) > 0.01
+
+
+def test_arms_that_tie_share_the_probability_of_a_greedy_choice():
+    np.testing.assert_allclose(greedy(jnp.array([0.3, 0.1, 0.1])), [0, 0.5, 0.5])
+    np.testing.assert_allclose(greedy(jnp.zeros(4)), np.full(4, 0.25))
+    np.testing.assert_allclose(greedy(jnp.array([0.2, 0.1, 0.1 + 1e-9])), [0, 1, 0])
 
 
 # Many zeros, so that impossible rewards and arms that are never best are common.

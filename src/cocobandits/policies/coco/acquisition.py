@@ -21,7 +21,7 @@ from cocobandits.types import ArmVector, LogWeights, Scalar
 # Keeps the ratio finite where no arm informs; regret alone decides there.
 _LEAST_GAIN = 1e-12
 # Ratios this close, as a share, differ by rounding alone.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 # A density that means nothing, and keeps sums of densities from being zero.
 LEAST_DENSITY = 1e-30
 
@@ -117,7 +117,7 @@ def best_mixture(regret: ArmVector, gain: ArmVector) -> ArmVector:
     candidates = jnp.concatenate([pairs, identity])
     ratios = (candidates @ regret) ** 2 / (candidates @ gain + _LEAST_GAIN)
     ratios = jnp.where(jnp.concatenate([is_mixed, ~is_improved]), ratios, jnp.inf)
-    is_best = (ratios <= jnp.min(ratios) * (1 + _ROUNDING)).astype(float)
+    is_best = (ratios <= jnp.min(ratios) * (1 + ROUNDING)).astype(float)
     # A minimum over numbers of which one is not known is not known either.
     is_known = jnp.all(jnp.isfinite(regret) & jnp.isfinite(gain))
     return jnp.where(is_known, is_best @ candidates / jnp.sum(is_best), jnp.nan)
@@ -134,8 +134,8 @@ def _best_share(regret_i: Pairs, regret_j: Pairs, gain_i: Pairs, gain_j: Pairs) 
 
     # Equal regrets or equal gains leave no stationary point inside: an end is best. Where both are
     # equal but for rounding, the formula returns any point.
-    is_steep = (jnp.abs(slope) > _ROUNDING * jnp.abs(regret_j)) | (
-        jnp.abs(growth) > _ROUNDING * gain_j
+    is_steep = (jnp.abs(slope) > ROUNDING * jnp.abs(regret_j)) | (
+        jnp.abs(growth) > ROUNDING * gain_j
     )
     inner = jnp.clip(jnp.where(is_steep & jnp.isfinite(stationary), stationary, 0.0), 0.0, 1.0)
     options = jnp.stack([jnp.zeros_like(inner), inner, jnp.ones_like(inner)])

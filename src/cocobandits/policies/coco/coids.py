@@ -37,6 +37,7 @@ from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.numerics.traced import traced
 from cocobandits.policies.coco.acquisition import (
     LEAST_DENSITY,
+    ROUNDING,
     Acquisition,
     Rationales,
     UserReadings,
@@ -211,8 +212,9 @@ def expect(log_weights: LogWeights, predictions: Predictions, outlook: Outlook) 
 
 
 def greedy(loss: ArmVector) -> ArmVector:
-    """Give all probability to the arm that loses least."""
-    return (jnp.arange(len(loss)) == jnp.argmin(loss)).astype(float)
+    """Share all probability equally among the arms that lose least."""
+    is_least = loss <= jnp.min(loss) + ROUNDING * jnp.max(jnp.abs(loss))
+    return is_least / jnp.sum(is_least)
 
 
 def _divergence(
