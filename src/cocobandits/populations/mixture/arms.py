@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float, Int
 
+from cocobandits.numerics.blocks import block_size
 from cocobandits.numerics.reward_grid import RewardGrid
 from cocobandits.populations.base import FAR_BELOW
 from cocobandits.types import ArmValues, Rewards, Values
@@ -309,14 +310,19 @@ def regress(
 
 
 def _add_up(num_components: int, term: Callable[[int | Int[Array, ""]], T]) -> T:
-    """Sum over components."""
-    if num_components <= _MOST_WRITTEN_OUT:
-        return reduce(
-            lambda one, other: jax.tree.map(jnp.add, one, other), map(term, range(num_components))
-        )
-    return jax.tree.map(
-        lambda parts: jnp.sum(parts, axis=0), jax.vmap(term)(jnp.arange(num_components))
-    )
+    """Sum over components, a block at a time."""
+    size = block_size(num_components, _MOST_WRITTEN_OUT)
+
+    def add(one: T, other: T) -> T:
+        return jax.tree.map(jnp.add, one, other)
+
+    def block(start: int | Int[Array, ""]) -> T:
+        return reduce(add, (term(start + number) for number in range(size)))
+
+    if size == num_components:
+        return block(0)
+    rest = num_components // size
+    return jax.lax.fori_loop(1, rest, lambda each, sums: add(sums, block(each * size)), block(0))
 
 
 def _settle(
