@@ -1,6 +1,7 @@
 """Progress lines, on a terminal that is not there."""
 
 import io
+import re
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -27,9 +28,10 @@ def test_every_finished_cell_is_a_line(is_terminal):
     plan = Plan([CELL, TABLE], num_done=3, num_stale=0)
     text = shown([(CELL, regret), (TABLE, nothing)], plan, is_terminal)
     assert "3 of 5 cells finished already." in text
-    assert "[4/5] lmm / mtts / seed 0: regret 12.5; about 0 s left" in text
+    # A busy machine may take a second.
+    assert re.search(r"\[4/5\] lmm / mtts / seed 0: regret 12\.5; about \d s left", text)
     assert "[5/5] diet: done; about 0 s left" in text
-    assert "5 cells in 0 s." in text
+    assert re.search(r"5 cells in \d s\.", text)
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -104,7 +104,12 @@ class CocoPolicy(Policy[SmcState]):
         return policy, state._replace(particles=particles)
 
     def _query(self, state: SmcState, users: UserTable, user: int, arms: Arms) -> "_Query":
-        return _Query(state, users.of(user), eligibility(self.problem.num_arms, arms))
+        context, statistics = users.of(user)
+        points = np.asarray(context)
+        if points.ndim == 2 and np.all(points == points[:1]):
+            # Known, in a study in which other users have gaps.
+            context = jax.device_put(points[0])
+        return _Query(state, (context, statistics), eligibility(self.problem.num_arms, arms))
 
     def read(self, state: SmcState, users: UserTable, data: UserData, read_fn: ReadFn) -> Readings:
         """Apply a function to every particle's belief about a user."""
