@@ -4,7 +4,7 @@ from doc_pages import PACKAGE, code_names, read, tables
 
 [ROWS] = tables(read("docs/notation.md"))
 AXES = {"particle", "parameter", "mode", "cell", "arm", "feature", "user", "value", "draw", "point"}
-OWN_AXES = {"component", "term", "coefficient", "source", "type", "node"}
+OWN_AXES = {"component", "term", "coefficient", "source", "node"}
 
 
 def test_table_has_its_columns():
