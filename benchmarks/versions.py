@@ -36,7 +36,7 @@ for line in sys.stdin:
 """
 
 
-# Of an environment, a seed and at most so many steps, all if None: seconds and total regret.
+# Of an environment, a seed and at most a number of steps, all if None: seconds and total regret.
 RunFn = Callable[[str, int, int | None], tuple[float, float]]
 
 
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--base", help="commit to compare with (default: as in `make golden`)")
     parser.add_argument("--steps", type=int, default=750, help="decisions of a run")
     parser.add_argument("--rounds", type=int, default=3, help="runs per commit, after one warm-up")
-    parser.add_argument("--seeds", type=int, help="compare regrets of so many seeds, at least 2")
+    parser.add_argument("--seeds", type=int, help="compare regrets of seeds 0 to N-1, at least two")
     asked = parser.parse_args()
     with checked_out(asked.base or choose_base()) as tree:
         if asked.seeds:

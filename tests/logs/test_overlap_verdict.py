@@ -38,7 +38,7 @@ def from_seldom_to_often(generator):
 
 
 def few_rare_decisions(generator):
-    """600 users, a few of whom hardly ever got the target's arm."""
+    """600 users, of which a few hardly ever got the target's arm."""
     probability = np.full(600, 0.5)
     probability[: generator.integers(1, 40)] = 10 ** generator.uniform(-3.0, -0.5)
     return draw_log(generator, np.arange(600), probability)

@@ -76,7 +76,7 @@ class Start(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How long to move: blocks of so many moves, after each of which copies may have parted."""
+    """How long to move: in blocks, after each of which copies may have parted."""
 
     moves_per_block: int
     max_blocks: int

@@ -33,10 +33,10 @@ LEAST_VARIANCE = 1e-14
 _NUM_NODES, REACH = 48, 4.5
 # Arms narrower than this share of the widest one that can be best are held for that wide.
 _LEAST_RATIO = 1e-4
-# Rewards to look ahead to lie within so many deviations of all components of at least this share.
+# How many deviations around components of at least this share rewards are looked ahead to.
 _REWARD_REACH, LEAST_SHARE = 4.5, 1e-6
 _LEAST_SLOPE = 1e-9
-# Up to so many components are written out, since compilers vectorise that.
+# The most components that are written out, since compilers vectorise that.
 _MOST_WRITTEN_OUT = 16
 
 

@@ -107,7 +107,7 @@ class MixtureBelief(Belief):
 
         Given component and reward, the pulled arm is best with a probability that moves with its
         mean, so that its average over rewards is exact, and the others share the rest as they do
-        without the reward. What a reward tells about the best arm
+        without the reward. What a reward says about the best arm
         by separating components is exact; what it says within a component is not.
         """
         return self.best_outlook(rewards)[1]

@@ -36,7 +36,7 @@ _VECTOR = 8
 # Axes up to this length are added slice by slice. XLA merges that with what comes before it, where
 # a sum is a kernel of its own that reads and writes everything.
 _SHORT = 8
-# Up to so many terms, adding their multiples is faster than a product of matrices.
+# Up to this number of terms, adding their multiples is faster than a product of matrices.
 _FEW_TERMS = 8
 # The logarithm of the least share of a component, and the logit of a stick that takes all.
 _LEAST, _ALL = -60.0, 1e4
