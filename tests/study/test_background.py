@@ -234,7 +234,7 @@ def test_adopted_weights_are_the_evidence_of_what_came_meanwhile():
     ],
 )
 def test_queries_change_no_later_decision(query):
-    """Whatever is asked between commands while moves come and go, decisions are the same."""
+    """Ask before every command while moves come and go: decisions are the same."""
     gate = Gate()
     studies = [make_study(gate), make_study(gate)]
     for study in studies:
@@ -244,13 +244,20 @@ def test_queries_change_no_later_decision(query):
             gate.let(2)
             for study in studies:
                 wait_for_moves(study)
-        before = leaves_of(studies[1])
-        query(studies[1])
-        assert all(map(np.array_equal, before, leaves_of(studies[1])))
-        made = []
-        for study in studies:
-            study.enrol(f"later-{number}", {"age": 50 + number})
-            made.append(serve(study, f"later-{number}", 0.4))
+        user, made = f"later-{number}", ([], [])
+        commands = (
+            lambda study, _, user=user: study.enrol(user, {"age": 50}),
+            lambda study, made, user=user: made.append(study.decide(user)),
+            lambda study, made: study.reward(
+                made[-1].id, 0.4 if made[-1].arm == "plan-1" else -0.2
+            ),
+        )
+        for command in commands:
+            before = leaves_of(studies[1])
+            query(studies[1])
+            assert all(map(np.array_equal, before, leaves_of(studies[1])))
+            for each in zip(studies, made, strict=True):
+                command(*each)
         assert made[0] == made[1]
         assert len(adoptions(studies[0])) == len(adoptions(studies[1]))
     gate.let()
